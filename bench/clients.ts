@@ -30,6 +30,7 @@ export function reflexClient(url: string, key: string) {
   const state = async (scope: string): Promise<ScopeState> => JSON.parse(await send(at(scope), { headers }))
   return {
     url,
+    headers,
     state,
     publish: (body: string) => post(`${url}/v1/events`, body),
     accept: (scope: string, body: string) => post(at(scope, '/events'), body),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -23,6 +24,8 @@ import { longTrace } from './figures/trace.ts'
 import { turnOverhead, turnWithSkills } from './figures/turn.ts'
 import { whatIf } from './figures/what-if.ts'
 import { peerTable, runPeers, type PeerLine } from './peers.ts'
+import { scales, scaleTable } from './scale/index.ts'
+import type { Open, ScaleLine } from './scale/place.ts'
 
 const figures: Figure[] = [
   socket,
@@ -57,9 +60,12 @@ const KEY = 'bench-admin-key'
 const UNTRACED = { X_LOCAL_OBSERVABILITY: 'false' }
 
 const usage = `npm run bench -- [--only NAME]… [--floors] [--quick] [--json] [--strict] [--write] [--before CHECKOUT] [--peers DIR [--peer "NAME ARGUMENT"]…]
+       [--scopes NUMBER] [--events NUMBER]
 
 Prints each figure beside a bare Worker, both under wrangler dev without tracing, measured in turns; then what an event writes.
   --only NAME          ${[...figures.map(({ name }) => name), COST].join(', ')}
+  --only NAME          ${Object.keys(scales).join(', ')}: minutes to hours each, measured only where they are named
+  --scopes, --events   another size of these
   --floors             the figures with a worst ratio that CI accepts
   --quick              fewer runs, and fewer events in each
   --json               the samples, too
@@ -79,10 +85,12 @@ const { values: options } = parseArgs({
     before: { type: 'string' },
     peers: { type: 'string' },
     peer: { type: 'string', multiple: true, default: [] },
+    scopes: { type: 'string' },
+    events: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
-type Results = { figures: Line[]; cost: CostLine[]; peers: PeerLine[] }
+type Results = { figures: Line[]; cost: CostLine[]; peers: PeerLine[]; scale: ScaleLine[] }
 
 /** Less would measure starts. A quick run shows that all figures can be measured. */
 const count = (full: number): number => (options.quick ? full * 0.1 : full)
@@ -90,13 +98,16 @@ const wanted = (name: string, has_floor: boolean): boolean =>
   (options.only.length === 0 || options.only.includes(name)) && (has_floor || !options.floors)
 const chosen = figures.filter(({ name, worst }) => wanted(name, worst !== undefined))
 const counts_cost = wanted(COST, false)
-if (options.help || (chosen.length === 0 && !counts_cost && options.peers === undefined)) {
+const large = Object.entries(scales).filter(([name]) => options.only.includes(name))
+const sizeOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : Number(text))
+const sizes = { scopes: sizeOf(options.scopes), events: sizeOf(options.events) }
+if (options.help || (chosen.length === 0 && !counts_cost && large.length === 0 && options.peers === undefined)) {
   console.log(usage)
 } else {
   const results = await run()
   console.log(options.json ? JSON.stringify(results, null, 2) : tables(results))
   if (options.write && results.cost.length > 0) await writeCosts(results.cost)
-  if (options.strict && [...results.figures, ...results.cost].some(({ ok }) => !ok)) process.exitCode = 1
+  if (options.strict && [...results.figures, ...results.cost, ...results.scale].some(({ ok }) => ok === false)) process.exitCode = 1
 }
 
 async function run(): Promise<Results> {
@@ -112,6 +123,21 @@ async function run(): Promise<Results> {
     const server = await startServer({ persist_to, migrated, env: UNTRACED, ...more })
     servers.push(server)
     return server.url
+  }
+  const open: Open = async (name, script) => {
+    const folder = join(directory, name)
+    if (!existsSync(folder)) await cp(template, folder, { recursive: true })
+    const vars = { REFLEX_ADMIN_KEY: KEY }
+    const server = await startServer({
+      persist_to: folder,
+      migrated: true,
+      env: UNTRACED,
+      vars,
+      ready_ms: 300_000,
+      ...(script !== undefined && { script }),
+    })
+    servers.push(server)
+    return { reflex: reflexClient(server.url, KEY), folder, stop: server.stop }
   }
   const stop = async () => {
     for (const server of servers.splice(0)) await server.stop()
@@ -135,7 +161,10 @@ async function run(): Promise<Results> {
     await stop()
     const cost = counts_cost ? await repeated(COST, () => measureCost(start, { key: KEY, count, progress })) : []
     await stop()
-    return { figures: lines, cost, peers: options.peers === undefined ? [] : await runPeers(options.peers, options.peer, progress) }
+    const scale: ScaleLine[] = []
+    for (const [name, measure] of large)
+      scale.push(...(await measure({ ...sizes, open, progress: (text) => progress(`${name}: ${text}`) })))
+    return { figures: lines, cost, scale, peers: options.peers === undefined ? [] : await runPeers(options.peers, options.peer, progress) }
   } finally {
     progress('')
     await stop()
@@ -177,8 +206,13 @@ async function startSides(start: Start) {
   return { reflex, before, bare, sandbox, another }
 }
 
-function tables({ figures: lines, cost, peers }: Results): string {
-  return [lines.length > 0 ? figureTable(lines) : '', cost.length > 0 ? costTable(cost) : '', peers.length > 0 ? peerTable(peers) : '']
+function tables({ figures: lines, cost, peers, scale }: Results): string {
+  return [
+    lines.length > 0 ? figureTable(lines) : '',
+    cost.length > 0 ? costTable(cost) : '',
+    scale.length > 0 ? scaleTable(scale) : '',
+    peers.length > 0 ? peerTable(peers) : '',
+  ]
     .filter((table) => table !== '')
     .map((table) => `\n${table}`)
     .join('\n')

@@ -403,6 +403,7 @@ class OwnWork {
   async onWaking(): Promise<void> {
     const { guard, jobs, loop, turns, alarm } = this.#parts
     alarm.onRearm(() => this.rest())
+    await alarm.woke()
     const open = this.#isOpen()
     if (open) await guard.woke()
     this.#parkSettings()

@@ -42,6 +42,11 @@ export class Alarm {
     return this.#at
   }
 
+  /** On waking: reads the alarm that is set, which is set again only if it is to be another. */
+  async woke(): Promise<void> {
+    if (this.#database.laid) this.#at = await this.#storage.getAlarm()
+  }
+
   source(due: DueTime): void {
     this.#sources.push(due)
   }

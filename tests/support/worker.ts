@@ -1,6 +1,7 @@
 import { buildRegistry } from '../../src/agent/registry.ts'
 import { chat } from '../../examples/agents/chat/agent.ts'
 import { deploy } from '../../examples/agents/deploy/agent.ts'
+import { orderPartition, region } from '../../examples/partitions.ts'
 import { sshGuard } from '../../examples/agents/ssh-guard/agent.ts'
 import { team } from '../../examples/agents/team/agent.ts'
 import { LearnerObject } from '../../src/features/learning/run/learner-object.ts'
@@ -25,6 +26,8 @@ const own = [
   answeringAgent,
   { ...greeter, offline: [doorkeeper] },
   triage,
+  orderPartition,
+  region,
 ]
 const agents = [...own, sshGuard, chat, team, deploy]
 const registry = buildRegistry(agents)

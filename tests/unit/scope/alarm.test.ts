@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { Alarm } from '../../../src/kernel/alarm.ts'
 
 /** An alarm at a time that the test moves, and the alarms that it set. */
-function opened() {
+function opened(stored: number | null = null) {
   const set: (number | null)[] = []
   const clock = { now: 1000 }
-  const storage = { setAlarm: (at: number) => set.push(at), deleteAlarm: () => set.push(null) }
+  const storage = { getAlarm: async () => stored, setAlarm: (at: number) => set.push(at), deleteAlarm: () => set.push(null) }
   const alarm = new Alarm(storage as unknown as DurableObjectStorage, { now: () => clock.now, database: { laid: true } })
   return { alarm, clock, set }
 }
@@ -15,6 +15,28 @@ describe('the alarm', () => {
     const { alarm, set } = opened()
     for (const at of [5000, 3000, 4000]) alarm.by(at)
     expect(set).toEqual([5000, 3000])
+  })
+
+  test('is not set on waking where the right one is set, and once for an earlier event', async () => {
+    const { alarm, set } = opened(9000)
+    alarm.source(() => 9000)
+    await alarm.woke()
+    alarm.rearm()
+    expect(set).toEqual([])
+    alarm.by(2000)
+    expect(set).toEqual([2000])
+  })
+
+  test.each([
+    ['none', null],
+    ['another', 7000],
+    ['an overdue one that must be lost', 1000 - 60_000],
+  ])('is set on waking where %s is set', async (_, stored) => {
+    const { alarm, set } = opened(stored)
+    alarm.source(() => 9000)
+    await alarm.woke()
+    alarm.rearm()
+    expect(set).toEqual([stored === 1000 - 60_000 ? 1000 : 9000])
   })
 
   test('is not set while its handler runs, but once at the end', async () => {

@@ -11,6 +11,7 @@ import { scopeExists } from '../../../src/store/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 import { sweep as sweepWith } from '../../../src/events/sweep.ts'
 import { call } from '../../support/http.ts'
+import { behaviours } from '../../support/test-agents.ts'
 import { rowsWritten } from '../../support/rows.ts'
 import { freshScope, inObject, note, type Note, runAlarm, stubOf, until } from '../../support/scopes.ts'
 
@@ -353,6 +354,17 @@ describe('the sweep', () => {
     await until(async () => (await listed(late))[0]?.status === 'completed', 'the late one is delivered')
     expect(await listed(young)).toMatchObject([{ status: 'queued' }])
     await env.DB.exec('DELETE FROM queued')
+  })
+
+  test('does not send again what a scope has accepted, however long its turn takes', async () => {
+    const scope = freshScope()
+    const { promise: gate, resolve } = Promise.withResolvers<void>()
+    behaviours.set(scope, () => gate)
+    await enqueue(env, createExecutionContext(), [note(scope, 'slow')], Date.now())
+    await until(async () => (await listed(scope))[0]?.status === 'processing', 'D1 knows that the scope has it')
+    for (const late of [31_000, 600_000]) expect((await sweep(env, Date.now() + late)).sent_again).toBe(0)
+    resolve()
+    behaviours.delete(scope)
   })
 
   test('sends again and wakes scopes before the steps of features, which may be slow', async () => {

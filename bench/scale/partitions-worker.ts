@@ -1,0 +1,7 @@
+import { orderPartition, region } from '../../examples/partitions.ts'
+import { reflex } from '../../src/worker.ts'
+
+/** The deployment of the figures of a hot scope. */
+const worker = reflex({ agents: [orderPartition, region] })
+export default worker.handlers
+export const { Scope, Sweeper, GlobalKey, Learner, Ledger } = worker

@@ -1,0 +1,53 @@
+import { execFile } from 'node:child_process'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { ReflexClient } from '../clients.ts'
+
+/** A server of its own, whose folder and processes are measured. */
+export type Place = { reflex: ReflexClient; folder: string; stop: () => Promise<void> }
+/** `name`: of the folder. A server that is started on it again continues. */
+export type Open = (name: string, script?: string) => Promise<Place>
+/** A measurement of what is large. `target`: as it is printed. */
+export type ScaleLine = { what: string; value: number; unit: string; target: string; ok: boolean | null }
+export type ScaleOptions = { open: Open; scopes: number | undefined; events: number | undefined; progress: (text: string) => void }
+
+const run = promisify(execFile)
+type Process = { pid: number; parent: number; bytes: number; args: string }
+
+async function processes(): Promise<Process[]> {
+  const { stdout } = await run('ps', ['-eo', 'pid=,ppid=,rss=,args='], { maxBuffer: 64_000_000 })
+  return stdout.split('\n').flatMap((line) => {
+    const [, pid, parent, kilobytes, args = ''] = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? []
+    return pid === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), bytes: Number(kilobytes) * 1024, args }]
+  })
+}
+
+/** Bytes of memory that the workerd of the server on this folder has. */
+export async function memoryOf(folder: string): Promise<number> {
+  const all = await processes()
+  const own = new Set(all.filter(({ args }) => args.includes(folder)).map(({ pid }) => pid))
+  for (let before = 0; before < own.size;) {
+    before = own.size
+    for (const { pid, parent } of all) if (own.has(parent)) own.add(pid)
+  }
+  const servers = all.filter(({ pid, args }) => own.has(pid) && /\bworkerd\b/.test(args) && !/\bnode\b/.test(args.split(' ')[0] ?? ''))
+  return servers.reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+/** Bytes on the disk of all files in the folder whose path matches. */
+export async function bytesOn(folder: string, pattern: RegExp): Promise<number> {
+  let sum = 0
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    // The server deletes journals meanwhile.
+    if (entry.isFile() && pattern.test(path)) sum += (await stat(path).catch(() => ({ blocks: 0 }))).blocks * 512
+  }
+  return sum
+}
+
+export const line = (what: string, value: number, unit: string, target?: { at_least: number } | { at_most: number }): ScaleLine => {
+  if (!target) return { what, value, unit, target: '', ok: null }
+  if ('at_least' in target) return { what, value, unit, target: `≥ ${target.at_least}`, ok: value >= target.at_least }
+  return { what, value, unit, target: `≤ ${target.at_most}`, ok: value <= target.at_most }
+}

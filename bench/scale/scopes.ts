@@ -1,0 +1,103 @@
+import { ended, send, until, type ReflexClient } from '../clients.ts'
+import { median } from '../figure.ts'
+import { batches, concurrently, loginLines, rate } from '../load.ts'
+import { bytesOn, line, memoryOf, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
+
+const FULL = { scopes: 20_000, events: 1_000_000 }
+const SMALL = { scopes: 200, events: 10_000 }
+/** Events of a scope in a request. */
+const TOGETHER = 50
+const SENDERS = 4
+const TENTHS = 10
+const OBJECTS = /\/do\/.*Scope.*\.sqlite/
+
+const scopeAt = (index: number): string => `ssh/scale-${index}`
+
+/** A million events in 20,000 scopes: what grows with them. */
+export async function manyScopes({ open, scopes = FULL.scopes, events = FULL.events, progress }: ScaleOptions): Promise<ScaleLine[]> {
+  const small = await open('small')
+  await filled(small, { scopes: Math.min(SMALL.scopes, scopes), events: Math.min(SMALL.events, events), progress: () => {} })
+  const large = await open('large')
+  try {
+    const { rates, memory } = await filled(large, { scopes, events, progress })
+    progress('reading lists')
+    const times = await timesOfLists([small.reflex, large.reflex])
+    const disk = await bytesOn(large.folder, OBJECTS)
+    const [first = Number.NaN, last = Number.NaN] = [rates[0], rates.at(-1)]
+    return [
+      line(`events a second to the last outcome, first tenth of ${events} events in ${scopes} scopes`, first, 'events/s'),
+      line('the last tenth against the first', last / first, '×', { at_least: 0.9 }),
+      line('memory of workerd at most', memory / 1e9, 'GB', { at_most: 1.5 }),
+      line('disk of a scope', disk / scopes / 1000, 'kB', { at_most: 100 }),
+      ...times.map(({ path, ms: [few = Number.NaN, many = Number.NaN] }) =>
+        line(`GET ${path}: ${many.toFixed(1)} ms, against ${few.toFixed(1)} ms of ${SMALL.scopes} scopes`, many / few, '×', {
+          at_most: 1.5,
+        }),
+      ),
+    ]
+  } finally {
+    await small.stop()
+    await large.stop()
+  }
+}
+
+type Filled = Pick<Required<ScaleOptions>, 'progress'> & { scopes: number; events: number }
+
+/** The rate of each tenth, and the most memory after one. */
+async function filled({ reflex, folder }: Place, { scopes, events, progress }: Filled): Promise<{ rates: number[]; memory: number }> {
+  const rates: number[] = []
+  let memory = 0
+  for (let tenth = 0; tenth < TENTHS; tenth += 1) {
+    const from = (tenth * events) / TENTHS
+    const scopeOf = (index: number) => scopeAt(Math.floor((from + index) / TOGETHER) % scopes)
+    const lines = loginLines(events / TENTHS, scopeOf)
+    const bodies = batches(lines, 2 * TOGETHER).map((batch) => JSON.stringify(batch))
+    const last = [...new Set(lines.slice(-20 * TOGETHER).map(({ scope }) => scope))]
+    const before = new Map(await Promise.all(last.map(async (scope) => [scope, ended(await reflex.state(scope))] as const)))
+    const due = Map.groupBy(lines, ({ scope }) => scope)
+    rates.push(
+      await rate(lines.length, async () => {
+        await concurrently(bodies, reflex.publish, SENDERS)
+        for (const scope of last) {
+          const least = (before.get(scope) ?? 0) + (due.get(scope)?.length ?? 0)
+          await until(async () => ended(await reflex.state(scope)) >= least, { what: `the events of ${scope}`, timeout_ms: 600_000 })
+        }
+      }),
+    )
+    memory = Math.max(memory, await memoryOf(folder))
+    progress(`tenth ${tenth + 1}: ${Math.round(rates.at(-1) ?? 0)} events/s, ${(memory / 1e6).toFixed(0)} MB`)
+  }
+  const known = async () => (await reflex.inboxes()).open === 0 && (await reflex.inboxes()).scopes >= Math.min(scopes, events / TOGETHER)
+  await until(known, { pause_ms: 1000, what: 'D1 to know all scopes', timeout_ms: 900_000 })
+  return { rates, memory }
+}
+
+/** The lists, and the requests of the overview. */
+const PATHS = [
+  '/health/detailed',
+  '/v1/stats/summary?metrics=events.accepted,events.by_reflex,turns.p50_ms&bucket=minute',
+  '/v1/stats/summary?metrics=reflexes.saved_cost_usd,reflexes.most_missed&bucket=day',
+  '/v1/scopes?limit=100',
+  '/v1/events?limit=100',
+  `/v1/events?limit=100&scope=${encodeURIComponent(scopeAt(7))}`,
+  '/v1/events?limit=100&status=dead_lettered',
+  '/v1/traces?limit=100',
+  '/v1/dlq?limit=100',
+]
+const REPEATED = 11
+
+/** The median time of each list, on all servers in turns. */
+async function timesOfLists(servers: readonly ReflexClient[]): Promise<{ path: string; ms: number[] }[]> {
+  const found: { path: string; ms: number[] }[] = []
+  for (const path of PATHS) {
+    const samples = servers.map((): number[] => [])
+    for (let repetition = 0; repetition <= REPEATED; repetition += 1)
+      for (const [index, { url, headers }] of servers.entries()) {
+        const start = performance.now()
+        await send(`${url}${path}`, { headers })
+        if (repetition > 0) samples[index]?.push(performance.now() - start)
+      }
+    found.push({ path, ms: samples.map(median) })
+  }
+  return found
+}
