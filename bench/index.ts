@@ -14,6 +14,7 @@ import { exported } from './figures/export.ts'
 import { fullInbox } from './figures/inbox.ts'
 import { queueGrouped, queueLone, queuePath, queueRate } from './figures/queue.ts'
 import { ledgerBatches, ledgerSingle } from './figures/ledger.ts'
+import { oneUrl } from './figures/one-url.ts'
 import { overviewPaint } from './figures/overview.ts'
 import { replayOfTurn } from './figures/replay.ts'
 import { sandboxFigures } from './figures/sandbox.ts'
@@ -42,6 +43,7 @@ const figures: Figure[] = [
   reflexDirect,
   turnOverhead,
   turnWithSkills,
+  oneUrl,
   replayOfTurn,
   whatIf,
   ...sandboxFigures,

@@ -44,7 +44,7 @@ export async function teach(api: Api, lesson: Lesson, { signal, onProgress }: Te
   return { ...counted(await wholeLog(api, lesson.scope, signal), lesson), runs }
 }
 
-async function learn(api: Api, { scope }: Lesson, signal: AbortSignal): Promise<LearnRun> {
+export async function learn(api: Api, { scope }: Pick<Lesson, 'scope'>, signal: AbortSignal): Promise<LearnRun> {
   const { run_id } = await api.json<StartedRun>('/v1/learn', { method: 'POST', body: { scope }, signal })
   for (;;) {
     const run = await api.json<LearnRun>(`/v1/learn/runs/${run_id}`, { signal })

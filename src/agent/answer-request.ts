@@ -18,6 +18,7 @@ import type { Agent, AgentDeps } from './define-agent.ts'
 export type AnswerSink = { streams: boolean; said: (delta: string) => void; called: (call: LanguageModelV4ToolCall) => void }
 export type AnswerEnd = { finish: string; calls: number }
 
+type AnsweringDeps = Pick<AgentDeps, 'model' | 'signal' | 'reply' | 'call'>
 const QUIET: AnswerSink = { streams: false, said: () => {}, called: () => {} }
 /** Rounds in which a model hears of refusals before the request ends. */
 const MOST_REFUSALS = 4
@@ -44,7 +45,7 @@ export function triggerOn(
  * answered to the model as a refusal, and the model is asked again; if others leave, it learns of
  * the refusal when it makes that call again.
  */
-export async function answerRequest({ prompt, tools, options }: ModelRequest, deps: AgentDeps, sink = QUIET): Promise<AnswerEnd> {
+export async function answerRequest({ prompt, tools, options }: ModelRequest, deps: AnsweringDeps, sink = QUIET): Promise<AnswerEnd> {
   let messages = prompt
   for (let round = 0; ; round += 1) {
     const asked = { ...options, prompt: messages, ...(tools.length > 0 && { tools }), abortSignal: deps.signal }
@@ -71,7 +72,7 @@ export async function answerRequest({ prompt, tools, options }: ModelRequest, de
 }
 
 /** Null if the call was handed over, else the reason why not. */
-async function refusalOf({ toolName, input }: LanguageModelV4ToolCall, deps: AgentDeps): Promise<string | null> {
+async function refusalOf({ toolName, input }: LanguageModelV4ToolCall, deps: AnsweringDeps): Promise<string | null> {
   try {
     await deps.call(CALLER_TOOL + toolName, jsonValue(input === '' ? '{}' : input))
     return null
@@ -82,7 +83,7 @@ async function refusalOf({ toolName, input }: LanguageModelV4ToolCall, deps: Age
 }
 
 async function answerOf(
-  { model }: AgentDeps,
+  { model }: AnsweringDeps,
   options: LanguageModelV4CallOptions,
   sink: AnswerSink,
 ): Promise<{ content: LanguageModelV4Content[]; finish: string }> {

@@ -1,3 +1,4 @@
+import { matchesScope } from '../contract/principal.ts'
 import type { Result } from '../base/result.ts'
 import type { Agent, AgentDeps } from './define-agent.ts'
 import { type ToolDefinition, callKeys, shownNames } from '../tools/define-tool.ts'
@@ -96,6 +97,8 @@ export class Toolbox {
   }
 
   #found(name: string, { own, allowed, named }: Granted): FoundTool {
+    const denied = this.#parts.settings().deny_tools?.find((pattern) => matchesScope(pattern, name))
+    if (denied !== undefined) return { ok: false, detail: `tool ${name} is refused by the setting deny_tools: ${denied}` }
     const declared = Object.hasOwn(own, name) ? null : this.#parts.outside.find(name)
     if (declared && (!declared.ok || (named?.includes(name) ?? true))) return declared
     const definition = !declared && allowed.includes(name) ? own[name] : undefined

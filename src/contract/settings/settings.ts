@@ -197,6 +197,11 @@ const fields = {
     "Names of the tools that this scope may use: its agent's, and those that `http_tools` and `mcp_servers` declare. Unset: all of them.",
     ['http.tickets.open'],
   ),
+  deny_tools: setting(
+    z.array(z.string().min(1).max(128)).max(100),
+    'Tools that nothing in this scope may call, by names in which `*` stands for any text: not even those that `tools` names. Tools that a caller runs itself are `caller.NAME` ([one URL](one-url.md)).',
+    ['caller.delete_*'],
+  ),
   reflexes: setting(
     z.array(reflexReference).max(limits.chain_length),
     'The reflexes that run on each event before a model, in this order. The first one that returns an action decides.',
@@ -259,6 +264,7 @@ export const settings = z.strictObject(fields).partial({
   pasted_secrets: true,
   when: true,
   tools: true,
+  deny_tools: true,
   project: true,
   env: true,
   toolset: true,

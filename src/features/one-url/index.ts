@@ -9,6 +9,8 @@ declare module '../../env.ts' {
   interface Env {
     /** `pass`: callers may send their own key of a provider, which is used and not kept. */
     REFLEX_PROVIDER_KEYS?: string
+    /** `pass`: a request without tools is answered although its scope cannot record it. */
+    REFLEX_UNRECORDED?: string
   }
 }
 

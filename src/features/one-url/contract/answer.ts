@@ -15,9 +15,12 @@ export type AskedOfScope = {
 /** `refused`: the scope does not allow it now. `model`: the provider failed or refused. */
 export type AnswerError = { status: number; reason: 'refused' | 'model' | 'failed'; message: string; retry_after_s: number | null }
 
-/** The answer of a scope, a line of JSON each. The head comes first, then what is said. */
+/**
+ * The answer of a scope, a line of JSON each. The head comes first, then what is said. Without a
+ * trace, nothing was recorded.
+ */
 export type AnswerLine =
-  | { line: 'head'; trace_id: string; model: string; decided_by: string | null }
+  | { line: 'head'; trace_id: string | null; model: string; decided_by: string | null }
   | { line: 'text'; text: string }
   | { line: 'call'; id: string; name: string; input: string }
   | { line: 'end'; finish: string; input_tokens: number; output_tokens: number }

@@ -7,10 +7,12 @@ import { MODEL_ASKED } from '../../../contract/model-asked.ts'
 import { newTraceId, scopeName } from '../../../core/event.ts'
 import { senderOf } from '../../../events/parse-event.ts'
 import { traceContextOf } from '../../../events/traceparent.ts'
+import { warn } from '../../../base/warn.ts'
 import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { check, readBody } from '../../../http/body/body.ts'
 import { forbidden, invalid, refuseInvalid, refusal, unavailable } from '../../../http/problems/refusals.ts'
 import type { AnswerError, AnswerLine, AskedOfScope } from '../contract/answer.ts'
+import { mayPass, unrecorded } from './unrecorded.ts'
 import { factsOf, newestResults, traceOf, wordsOf } from './facts.ts'
 import { NotServed, type ParsedRequest, type ProviderForm, type WholeAnswer } from './form.ts'
 
@@ -25,26 +27,24 @@ export const conversation = createMiddleware<AuthEnv>(async (c, next) => {
   await next()
 })
 
-type Lines = AsyncGenerator<AnswerLine, void>
-
 /** Answers a request in the form of its provider: as a whole, or as a stream. */
 export async function answer<Body>(c: Context<AuthEnv>, form: ProviderForm<Body>): Promise<Response> {
   const body = await bodyOf(c, form)
   const parsed = parsedBy(form, body)
   const scope = scopeOf(c, parsed)
   const asked = askedOf(c, form, { parsed, scope })
-  const lines = linesIn(await streamFrom(c, scope, asked))
-  const { value: head } = await lines.next()
+  const lines = new AnswerReader(await streamFrom(c, scope, asked))
+  const head = await lines.next()
   if (head?.line === 'error') throw problemOf(head)
   if (head?.line !== 'head') throw unavailable('The scope gave no answer.')
   const headers = {
-    'x-reflex-trace': head.trace_id,
+    ...(head.trace_id === null ? { 'x-reflex-unrecorded': 'true' } : { 'x-reflex-trace': head.trace_id }),
     'x-reflex-scope': scope,
     ...(head.decided_by !== null && { 'x-reflex-decided-by': head.decided_by }),
   }
   const of = { id: uuidv7().replaceAll('-', ''), model: head.model, at: Math.floor(Date.now() / 1000) }
   // An error before anything is said has its own status.
-  const { value: first } = await lines.next()
+  const first = await lines.next()
   if (!first) throw unavailable('The scope broke off the answer.')
   if (first.line === 'error') throw withHeaders(problemOf(first), headers)
   if (parsed.streams) return new Response(streamOf(form.writer(of, body), first, lines), { headers: { ...headers, ...EVENT_STREAM } })
@@ -114,30 +114,46 @@ function askedOf<Body>(c: Context<AuthEnv>, { api }: ProviderForm<Body>, { parse
 }
 
 async function streamFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScope): Promise<ReadableStream<Uint8Array>> {
-  return c.env.SCOPE.getByName(scope).answerModel(JSON.stringify(asked))
-}
-
-/** The lines of an answer. A stream that ends without its last line has broken off. */
-async function* linesIn(stream: ReadableStream<Uint8Array>): Lines {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
-  let text = ''
   try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      text += value
-      const lines = text.split('\n')
-      text = lines.pop() ?? ''
-      for (const line of lines) yield JSON.parse(line) as AnswerLine
-    }
-  } finally {
-    await reader.cancel().catch(() => undefined)
+    return await c.env.SCOPE.getByName(scope).answerModel(JSON.stringify(asked))
+  } catch (error) {
+    if (!mayPass(c.env, asked)) throw error
+    warn({ message: 'a request to a model was answered without a record', scope, error })
+    return unrecorded(c.env, asked)
   }
 }
 
-async function wholeOf(of: Pick<WholeAnswer, 'id' | 'model' | 'at'>, first: AnswerLine, rest: Lines): Promise<WholeAnswer> {
+/** The lines of an answer. A stream that ends without its last line has broken off. */
+class AnswerReader {
+  readonly #reader: ReadableStreamDefaultReader<string>
+  #lines: string[] = []
+  #rest = ''
+
+  constructor(stream: ReadableStream<Uint8Array>) {
+    this.#reader = stream.pipeThrough(new TextDecoderStream()).getReader()
+  }
+
+  /** Undefined after the last line. */
+  async next(): Promise<AnswerLine | undefined> {
+    while (this.#lines.length === 0) {
+      const { done, value } = await this.#reader.read()
+      if (done) return undefined
+      const lines = `${this.#rest}${value}`.split('\n')
+      this.#rest = lines.pop() ?? ''
+      this.#lines = lines
+    }
+    return JSON.parse(this.#lines.shift() ?? '') as AnswerLine
+  }
+
+  /** Also while a line is awaited: the scope stops the model. */
+  async cancel(): Promise<void> {
+    await this.#reader.cancel().catch(() => undefined)
+  }
+}
+
+async function wholeOf(of: Pick<WholeAnswer, 'id' | 'model' | 'at'>, first: AnswerLine, rest: AnswerReader): Promise<WholeAnswer> {
   const whole = { ...of, text: '', calls: [] as { id: string; name: string; input: string }[] }
-  for (let line: AnswerLine | void = first; line; line = (await rest.next()).value) {
+  for (let line: AnswerLine | undefined = first; line; line = await rest.next()) {
     if (line.line === 'text') whole.text += line.text
     if (line.line === 'call') whole.calls.push({ id: line.id, name: line.name, input: line.input })
     if (line.line === 'error') throw problemOf(line)
@@ -148,9 +164,9 @@ async function wholeOf(of: Pick<WholeAnswer, 'id' | 'model' | 'at'>, first: Answ
 
 const BROKEN = { status: 502, message: 'The scope broke off the answer: its trace says how far it came.' }
 
-function streamOf(writer: ReturnType<ProviderForm['writer']>, first: AnswerLine, rest: Lines): ReadableStream<Uint8Array> {
+function streamOf(writer: ReturnType<ProviderForm['writer']>, first: AnswerLine, rest: AnswerReader): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
-  let line: AnswerLine | void = first
+  let line: AnswerLine | undefined = first
   return new ReadableStream({
     async pull(controller) {
       const now = line
@@ -160,12 +176,9 @@ function streamOf(writer: ReturnType<ProviderForm['writer']>, first: AnswerLine,
       }
       if (now.line !== 'head') for (const text of writer.write(now)) controller.enqueue(encoder.encode(text))
       if (now.line === 'end') return controller.close()
-      line = await rest.next().then(
-        ({ value }) => value,
-        () => undefined,
-      )
+      line = await rest.next().catch(() => undefined)
     },
-    cancel: () => void rest.return(),
+    cancel: () => rest.cancel(),
   })
 }
 

@@ -22,7 +22,7 @@ import type { Unit } from '../../../kernel/unit.ts'
 import { modelName } from '../../../models/resolve-model.ts'
 import { argumentsHash } from '../../../tools/define-tool.ts'
 import { callIdOf, type AnswerError, type AnswerLine, type AskedOfScope } from '../contract/answer.ts'
-import { AnswerStream } from './answer-stream.ts'
+import { AnswerStream } from '../contract/answer-stream.ts'
 import { Allowed } from './allowed.ts'
 
 /** Requests that a scope answers at once. */

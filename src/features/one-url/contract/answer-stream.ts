@@ -1,4 +1,4 @@
-import type { AnswerLine } from '../contract/answer.ts'
+import type { AnswerLine } from './answer.ts'
 
 /** Lines of JSON to a caller, who may leave at any time. */
 export class AnswerStream {

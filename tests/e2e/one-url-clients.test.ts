@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process'
+import { copyFile, readdir } from 'node:fs/promises'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { listen, type SentResponse, type Streamed } from '../../cli/lib/listen.ts'
+import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
+import { ADMIN_KEY, ask, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
+
+/**
+ * A folder where the official clients are installed: 500 MB that no other test needs, so that they
+ * are no dependencies of this repository. tests/e2e/one-url-clients/README.md says how.
+ */
+const folder = process.env['REFLEX_CLIENTS']
+const SCRIPTS = path.resolve('tests/e2e/one-url-clients')
+const SCOPE = 'key/admin'
+
+type Asked = { stream?: boolean; tools?: unknown[]; messages: { role: string; content: unknown }[] }
+
+/** A script as the model of a provider: it names a team, or calls the tool that it is offered. */
+function answerTo({ stream, tools, messages }: Asked): SentResponse | Streamed {
+  const said = JSON.stringify(messages.findLast(({ role }) => role === 'user')?.content)
+  const call = { id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Bern"}' } }
+  const calls = tools !== undefined && said.includes('weather') && messages.at(-1)?.role !== 'tool'
+  const content = said.includes('disk')
+    ? 'storage'
+    : said.includes('login')
+      ? 'security'
+      : `said ${JSON.stringify(messages.at(-1)?.content)}`
+  const message = { role: 'assistant', content: calls ? null : content, ...(calls && { tool_calls: [{ index: 0, ...call }] }) }
+  const finish_reason = calls ? 'tool_calls' : 'stop'
+  const about = { id: 'scripted', created: 0, model: 'scripted', usage: { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 } }
+  if (stream)
+    return { status: 200, events: [{ ...about, object: 'chat.completion.chunk', choices: [{ index: 0, delta: message, finish_reason }] }] }
+  return { status: 200, body: { ...about, object: 'chat.completion', choices: [{ index: 0, message, finish_reason }] } }
+}
+
+describe.skipIf(folder === undefined)('an official client', () => {
+  let server: LocalServer
+  let state: Awaited<ReturnType<typeof temporaryState>>
+  let model: Awaited<ReturnType<typeof listen>>
+
+  beforeAll(async () => {
+    state = await temporaryState()
+    model = await listen(({ body }) => answerTo(JSON.parse(body) as Asked))
+    const vars = {
+      REFLEX_ADMIN_KEY: ADMIN_KEY,
+      REFLEX_MODEL: 'openai-compatible/scripted',
+      OPENAI_COMPATIBLE_BASE_URL: `http://${model.host}/v1`,
+      OPENAI_COMPATIBLE_API_KEY: 'none',
+    }
+    server = await startServer({ persist_to: state.directory, migrated: true, vars })
+    for (const name of await readdir(SCRIPTS)) await copyFile(path.join(SCRIPTS, name), path.join(folder ?? '', name))
+  })
+  afterAll(async () => {
+    await server.stop()
+    model.stop()
+    await state.remove()
+  })
+
+  const script = async (name: string, ...given: string[]) => {
+    const { url } = server
+    const env = {
+      ...process.env,
+      OPENAI_BASE_URL: `${url}/v1/openai`,
+      OPENAI_API_KEY: ADMIN_KEY,
+      ANTHROPIC_BASE_URL: `${url}/v1/anthropic`,
+      ANTHROPIC_API_KEY: ADMIN_KEY,
+    }
+    const { stdout } = await promisify(execFile)(process.execPath, [path.join(folder ?? '', `${name}.mjs`), ...given], { env })
+    return stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  }
+  const newestTrace = async () =>
+    String((await wholeLog(server.url, SCOPE)).findLast(({ kind }) => kind === 'event-accepted')?.['trace_id'])
+  const CLIENTS = ['openai', 'anthropic', 'ai', 'langchain', 'agents', 'mastra']
+
+  test.each(CLIENTS)('%s is answered, and its trace has a what-if', async (name) => {
+    const lines = await script(name, 'disk full on web-1', 'all')
+    console.log(name, JSON.stringify(lines))
+    expect(lines[0]).toMatchObject({ text: 'storage' })
+    await script(name, 'disk full on web-2')
+    const trace_id = await newestTrace()
+    const asked = { mode: 'what_if', changes: { model: 'another' } }
+    const report = await ask<{ compared: number }>(server.url, `/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(SCOPE)}`, {
+      body: asked,
+    })
+    expect(report.compared).toBeGreaterThan(0)
+  })
+
+  test('what it repeats is learned, and each client gets the first learned decision', async () => {
+    const learning = { mode: 'auto', min_agreement: 0.95, trusted_sources: ['key:admin'] }
+    await ask(server.url, scopePath(SCOPE), { method: 'PATCH', body: { learning } })
+    const serve = async (count: number) => {
+      const by: (string | null)[] = []
+      for (let index = 0; index < count; index += 1) {
+        const content = `${index % 2 === 0 ? 'disk full' : 'login failed'} on web-${index % 40}`
+        const response = await fetch(`${server.url}/v1/openai/chat/completions`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] }),
+        })
+        await response.json()
+        by.push(response.headers.get('x-reflex-decided-by'))
+      }
+      return by
+    }
+    await serve(260)
+    const { run_id } = await ask<{ run_id: string }>(server.url, '/v1/learn', { body: { scope: SCOPE, kinds: ['reflex'] } })
+    await eventually(async () => (await ask<{ status: string }>(server.url, `/v1/learn/runs/${run_id}`)).status !== 'running', 'learned')
+    for (let round = 0; round < 10 && !(await serve(40)).slice(-4).every((by) => by !== null); round += 1);
+    for (const name of CLIENTS) {
+      await script(name, 'disk full on web-3')
+      const trace = await newestTrace()
+      const log = await wholeLog(server.url, SCOPE)
+      const end = log.find((entry) => entry['kind'] === 'event-ended' && entry['trace_id'] === trace)
+      expect({ name, outcome: end?.['outcome'] }).toMatchObject({ name, outcome: { by: 'reflex' } })
+    }
+  })
+})

@@ -1,0 +1,120 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { generateText, streamText } from 'ai'
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listen } from '../../cli/lib/listen.ts'
+import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
+import { ADMIN_KEY, ask, eventually, temporaryState, wholeLog } from './api.ts'
+import { gate, scriptedModel, type ScriptedModel } from './scripted-model.ts'
+
+const state = await temporaryState()
+let server: LocalServer
+let model: ScriptedModel
+/** The second part of the answer to «slow» waits for it. */
+let rest = gate()
+const start = (): Promise<LocalServer> =>
+  startServer({ persist_to: state.directory, migrated: true, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, ...model.vars } })
+
+beforeAll(async () => {
+  model = await scriptedModel(async function* (question) {
+    yield `You said ${question}`
+    if (!question.includes('slow')) return
+    await rest.opened
+    yield ', slowly'
+  })
+  server = await start()
+})
+afterAll(async () => {
+  rest.open()
+  await server?.stop()
+  model.stop()
+  await state.remove()
+})
+
+const chat = (body: object, headers: Record<string, string>, signal?: AbortSignal) =>
+  fetch(`${server.url}/v1/openai/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'slow' }], ...body }),
+    ...(signal && { signal }),
+  })
+/** A stream of which the first part has arrived. */
+async function begun(scope: string, signal?: AbortSignal) {
+  const response = await chat({ stream: true }, { 'x-reflex-scope': scope }, signal)
+  const reader = response.body?.getReader()
+  await reader?.read()
+  return { trace: response.headers.get('x-reflex-trace'), reader }
+}
+const endOf = (scope: string, status: string) =>
+  eventually(async () => {
+    const log = await wholeLog(server.url, scope)
+    return log.find((entry) => entry['kind'] === 'turn-ended' && entry['status'] === status)
+  }, `a turn has ended as ${status}`)
+
+test('the AI SDK gets answers and streams by a changed base URL alone', async () => {
+  const provider = createOpenAICompatible({ name: 'provider', baseURL: `${server.url}/v1/openai`, apiKey: ADMIN_KEY })
+  const { text, response } = await generateText({ model: provider('gpt-5-mini'), prompt: 'hello' })
+  expect(text).toBe('You said hello')
+  const trace = await ask<{ spans: unknown[] }>(
+    server.url,
+    `/v1/traces/${response.headers?.['x-reflex-trace']}?scope=${encodeURIComponent('key/admin')}`,
+  )
+  expect(JSON.stringify(trace)).toContain('model.asked')
+  const streamed = streamText({ model: provider('gpt-5-mini'), prompt: 'again' })
+  expect(await streamed.text).toBe('You said again')
+})
+
+test('a caller that leaves in the middle of a stream leaves a trace that says so, and the model is not asked on', async () => {
+  const leaving = new AbortController()
+  const { trace } = await begun('e2e/leaves', leaving.signal)
+  leaving.abort()
+  expect(await endOf('e2e/leaves', 'cancelled')).toMatchObject({ trace_id: trace, error: expect.stringContaining('the caller left') })
+  await eventually(async () => model.abandoned.includes('slow'), 'the call of the model has ended')
+})
+
+test('a server that is killed in the middle of a stream leaves a trace that says so', async () => {
+  const { trace, reader } = await begun('e2e/dies')
+  await server.kill9()
+  await reader?.cancel().catch(() => undefined)
+  rest.open()
+  server = await start()
+  expect(await endOf('e2e/dies', 'lost')).toMatchObject({ trace_id: trace })
+  rest = gate()
+})
+
+test('a key of the caller is passed on, and is in no log', async () => {
+  const keys: string[] = []
+  const provider = await listen(({ headers }) => {
+    keys.push(String(headers.authorization))
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'paid' }, finish_reason: 'stop' }]
+    return { status: 200, body: { id: 'x', object: 'chat.completion', created: 0, model: 'm', choices } }
+  })
+  const own = await temporaryState()
+  const vars = {
+    REFLEX_ADMIN_KEY: ADMIN_KEY,
+    REFLEX_PROVIDER_KEYS: 'pass',
+    OPENAI_COMPATIBLE_BASE_URL: `http://${provider.host}/v1`,
+    REFLEX_MODEL: 'offline',
+  }
+  const other = await startServer({ persist_to: own.directory, migrated: true, vars })
+  const response = await fetch(`${other.url}/v1/openai/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json', 'x-reflex-provider-key': 'sk-of-the-caller' },
+    body: JSON.stringify({ model: 'gpt-5-mini', messages: [{ role: 'user', content: 'hello' }], user: 'ada' }),
+  })
+  expect(await response.json()).toMatchObject({ choices: [{ message: { content: 'paid' } }], model: 'openai-compatible/gpt-5-mini' })
+  expect(keys).toEqual(['Bearer sk-of-the-caller'])
+  expect(JSON.stringify(await wholeLog(other.url, 'user/ada'))).not.toContain('sk-of-the-caller')
+  await other.stop()
+  provider.stop()
+  await own.remove()
+})
+
+test('an agent asks the model less on its second day', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['examples/one-url/index.ts', '--requests', '750', '--json'])
+  const { calls_per_100, decided_by } = JSON.parse(stdout) as { calls_per_100: number[]; decided_by: string }
+  expect(calls_per_100[0]).toBe(100)
+  expect(calls_per_100.at(-1)).toBeLessThan(50)
+  expect(decided_by).toMatch(/^reflex:.+@\d+$/)
+})
