@@ -1,7 +1,21 @@
 import { Agent, run, tool, setTracingDisabled } from '@openai/agents'
 import { z } from 'zod'
 setTracingDisabled(true)
-const agent = new Agent({ name: 'forecaster', instructions: 'Be brief.', model: 'gpt-5-mini', tools: process.argv[3] ? [tool({ name: 'get_weather', description: 'w', parameters: z.object({ city: z.string() }), execute: async ({ city }) => `blue over ${city}` })] : [] })
+const agent = new Agent({
+  name: 'forecaster',
+  instructions: 'Be brief.',
+  model: 'gpt-5-mini',
+  tools: process.argv[3]
+    ? [
+        tool({
+          name: 'get_weather',
+          description: 'w',
+          parameters: z.object({ city: z.string() }),
+          execute: async ({ city }) => `blue over ${city}`,
+        }),
+      ]
+    : [],
+})
 const result = await run(agent, process.argv[2])
 console.log(JSON.stringify({ text: result.finalOutput }))
 if (process.argv[3]) {

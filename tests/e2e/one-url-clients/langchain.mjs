@@ -5,6 +5,10 @@ console.log(JSON.stringify({ text: answer.content, usage: answer.usage_metadata?
 if (process.argv[3]) {
   let said = ''
   for await (const chunk of await model.stream('hi stream')) said += chunk.content
-  const called = await model.bindTools([{ type: 'function', function: { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } } }]).invoke('weather in Bern')
+  const called = await model
+    .bindTools([
+      { type: 'function', function: { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } } },
+    ])
+    .invoke('weather in Bern')
   console.log(JSON.stringify({ said, calls: called.tool_calls }))
 }
