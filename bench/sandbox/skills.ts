@@ -6,6 +6,7 @@ import { cuesOf } from '../../src/skills/bulletin/score.ts'
 import { SkillIndex } from '../../src/skills/bulletin/skill-index.ts'
 import { memoryStorage } from '../../src/standalone/storage.ts'
 import { ToolCaller } from '../../src/standalone/tools/tool-caller.ts'
+import type { JsonFields } from '../../src/base/json.ts'
 import { ToolLogValues } from '../../src/standalone/tools/tool-log.ts'
 import { proxyTools } from '../../src/standalone/tools/tool-proxy.ts'
 import { deployManifest } from '../../tests/unit/skills/deploy-manifest.ts'
@@ -49,11 +50,12 @@ export async function proxy(): Promise<number[]> {
   const caller = new ToolCaller({
     now: Date.now,
     wait: (ms, signal) => scheduler.wait(ms, { signal }),
-    log: (kind, fields) => log.append({ ...fields, kind, trace_id: 'bench', at: '2026-11-21T05:00:00.000Z' }),
+    log: (ended) =>
+      log.append({ ...(ended as { tool: string } & JsonFields), kind: 'effect-ended', trace_id: 'bench', at: '2026-11-21T05:00:00.000Z' }),
     outputs,
     redaction,
   })
-  const { ticket } = proxyTools({ ticket: bare }, { caller })
+  const { ticket } = proxyTools({ ticket: bare }, { callerFor: () => caller })
   return perCall(async () => void (await ticket.execute?.(input, { toolCallId: 'call-1', messages: [], context: {} })))
 }
 
@@ -63,7 +65,7 @@ export async function logging(): Promise<number[]> {
   return perCall(async () => {
     const values = new ToolLogValues(redaction)
     const fields = { input: await values.value(input), output: await values.value({ id: 'ticket-17' }) }
-    log.append({ ...fields, kind: 'tool-called', trace_id: 'bench', at: '2026-11-21T05:00:00.000Z' })
+    log.append({ ...fields, kind: 'effect-ended', trace_id: 'bench', at: '2026-11-21T05:00:00.000Z' })
   })
 }
 

@@ -12,7 +12,7 @@ import type { NewEntry } from '../../src/contract/log-entry.ts'
 import { foldEntry } from '../../src/traces/entries/table.ts'
 import { emptyFold, type Add } from '../../src/traces/entries/kind.ts'
 import { openStandalone } from './standalone-file.ts'
-import { entriesOf } from './trace/standalone.ts'
+import { rowsOf } from '../../src/standalone/entries.ts'
 
 type FileQuery = { by?: string; bucket: Bucket; since?: string; until?: string }
 
@@ -31,7 +31,7 @@ export async function fileStatistics(file: string, name: string, query: FileQuer
   const metric = Object.hasOwn(metrics, name) ? metrics[name] : undefined
   if (!metric || !isCounted(metric)) throw notCounted(name)
   if (by !== undefined && by !== metric.family) throw new UsageError(`The metric ${name} of a file has no series by ${by}.`)
-  const entries = Array.from(entriesOf(await openStandalone(file)))
+  const entries = Array.from(rowsOf(await openStandalone(file)))
   const until = query.until === undefined ? Date.now() : Date.parse(query.until)
   const since = Date.parse(query.since ?? entries[0]?.at ?? iso(until))
   const found = new Map<string, Series>(by === undefined ? [['', new Map()]] : [])

@@ -164,6 +164,8 @@ export type EntryBody =
       status: EffectEnd
       /** Only in the end of a reused effect, which has no `effect-started`. */
       input?: unknown
+      /** Only in the end of a call by the user's own agent, which has no start either. */
+      cause?: Cause
       output: unknown
       error: string | null
       stack?: string | null

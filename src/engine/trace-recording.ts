@@ -6,6 +6,7 @@ import type { RequestParts } from '../contract/model-request.ts'
 import { isModelAsked } from '../contract/model-asked.ts'
 import { iso } from '../base/time.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
+import { partsNamed } from '../traces/ids.ts'
 import { joined, placesIn, toRanges } from '../traces/ranges.ts'
 import type { Database } from '../kernel/unit.ts'
 import { serving } from './storage/serving.ts'
@@ -164,14 +165,6 @@ function isComplete(entries: readonly LogEntry[]): boolean {
     if (entry.kind === 'turn-ended') open.delete(entry.turn_id)
   }
   return open.size === 0
-}
-
-function partsNamed(entry: LogEntry): string[] {
-  if (entry.kind === 'model-called') return [...(entry.prompt ?? []), ...(entry.request === undefined ? [] : [entry.request])]
-  if (entry.kind === 'decision-made') return entry.middle ? [entry.middle.basis, entry.middle.state_hash] : []
-  const { basis, hash, manifest_hash, manifests } = entry as LogEntry &
-    Partial<Record<'basis' | 'hash' | 'manifest_hash' | 'manifests', unknown>>
-  return [basis, hash, manifest_hash, ...(Array.isArray(manifests) ? manifests : [])].filter((name) => typeof name === 'string')
 }
 
 const basisNamed = (entry: LogEntry): string[] => ('basis' in entry && typeof entry.basis === 'string' ? [entry.basis] : [])

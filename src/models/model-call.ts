@@ -58,6 +58,13 @@ export function requestOf({ prompt: _prompt, abortSignal: _signal, headers: _hea
   return { ...options, ...(tools && { tools: tools.toSorted((one, other) => (one.name < other.name ? -1 : 1)) }) }
 }
 
+/** Parses the JSON text of a tool call's input, so that its secrets can be found. */
+export function readable(part: unknown): unknown {
+  if (typeof part !== 'object' || part === null || !('input' in part) || typeof part.input !== 'string') return part
+  const input = jsonValue(part.input)
+  return input === undefined ? part : { ...part, input }
+}
+
 /** Estimates the tokens if the provider reported none. Files are not counted. */
 export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
   return estimateTokenCount(prompt.flatMap(messageText).join('\n'))

@@ -8,16 +8,16 @@ const MOST_TURNS = 100
  * Finds the turn of a model call. A prompt that ends with a user message begins a turn; one that
  * continues from it with tool calls belongs to it, as does a repeated call.
  */
-export class TurnFinder {
-  readonly #begin: () => ModelTurn
+export class TurnFinder<Turn extends ModelTurn = ModelTurn> {
+  readonly #begin: () => Turn
   /** The newest last. */
-  #turns: { key: string; turn: ModelTurn }[] = []
+  #turns: { key: string; turn: Turn }[] = []
 
-  constructor(begin: () => ModelTurn) {
+  constructor(begin: () => Turn) {
     this.#begin = begin
   }
 
-  async of({ prompt }: LanguageModelV4CallOptions): Promise<ModelTurn> {
+  async of({ prompt }: LanguageModelV4CallOptions): Promise<Turn> {
     const said = prompt.findLastIndex(({ role }) => role === 'user')
     const calls = prompt.slice(said + 1).flatMap(callsIn)
     return this.find(await keyOf(prompt.slice(0, said + 1)), { begins: said === prompt.length - 1, calls })
@@ -27,7 +27,7 @@ export class TurnFinder {
    * `key`: the text up to the last user message. `calls`: the tool calls since, which tell turns
    * with equal words apart.
    */
-  find(key: string, { begins, calls }: { begins: boolean; calls: readonly string[] }): ModelTurn {
+  find(key: string, { begins, calls }: { begins: boolean; calls: readonly string[] }): Turn {
     const same = this.#turns.filter((one) => one.key === key).map(({ turn }) => turn)
     const newest = same.at(-1)
     const known = begins ? newest : (same.findLast((turn) => calls.some((id) => turn.calls.has(id))) ?? newest)

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { TraceMarks } from '../contract/event-record.ts'
+import type { EntryHead, LogEntry, SkillEntryKind } from '../contract/log-entry.ts'
+import { newSpanId } from '../core/event.ts'
 
 /** Derives a span from an id, so that it needs no look-up (FNV-1a, 64 bit). */
 export function spanOf(id: string): string {
@@ -21,6 +23,45 @@ export const queueSpan = ({ scope, id }: { scope: string; id: string }): string 
 /** A run that resumes after a crash continues its span. */
 export const runSpan = (run_id: string): string => spanOf(`run:${run_id}`)
 export const stepSpan = (run_id: string, phase: string, index: number): string => spanOf(`run:${run_id}:${phase}:${index}`)
+
+export const childHead = (parent: EntryHead): EntryHead => childAt(parent, newSpanId())
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** A run that resumes after a crash continues its span, so it is derived from the run's id. */
+export const runHead = (owner: EntryHead, run_id: string): EntryHead => childAt(owner, runSpan(run_id))
+
+export const stepHead = (run: EntryHead, run_id: string, { phase, index }: { phase: string; index: number }): EntryHead =>
+  childAt(run, stepSpan(run_id, phase, index))
+
+/** The span of a proposal that waits for a person, from the request to the decision. */
+export const approvalHead = (owner: EntryHead, { proposal_id, approval_id }: { proposal_id: string; approval_id: string }): EntryHead =>
+  childAt(proposalHead(owner, proposal_id), spanOf(`approval:${approval_id}`))
+
+const proposalHead = (owner: EntryHead, proposal_id: string): EntryHead => childAt(owner, spanOf(`proposal:${proposal_id}`))
+
+/** The place of a session's entry below its owner: a turn, an action, an approval or a call. */
+export function sessionHead(owner: EntryHead, kind: SkillEntryKind, { run_id, proposal_id, approval_id, index }: Fields): EntryHead {
+  if (typeof run_id === 'string') {
+    const run = runHead(owner, run_id)
+    if (kind === 'skill-step-ended') return stepHead(run, run_id, { phase: 'step', index: Number(index) })
+    if (kind === 'skill-compensation-ended') return stepHead(run, run_id, { phase: 'compensation', index: Number(index) })
+    return OWN_SPAN.has(kind) ? childHead(run) : run
+  }
+  if (typeof proposal_id !== 'string') return childHead(owner)
+  if (kind === 'approval-requested') return approvalHead(owner, { proposal_id, approval_id: String(approval_id) })
+  return proposalHead(owner, proposal_id)
+}
+
+/** Entries within a run that are neither its begin nor its end. */
+const OWN_SPAN: ReadonlySet<SkillEntryKind> = new Set(['skill-guard-evaluated', 'blackboard-changed'])
+
+export const childAt = (parent: EntryHead, span_id: string): EntryHead => ({
+  ...parent,
+  span_id,
+  parent_id: parent.span_id,
+  duration_ms: null,
+})
 
 /** Half of SHA-256: entries name parts often. */
 const HASH_DIGITS = 32
@@ -44,3 +85,12 @@ export const isWanted = (trace_id: string, { trace_flags }: TraceMarks, ratio: n
 /** Every scope decides alike on a trace, as does any sampler by OpenTelemetry's specification. */
 export const isSampled = (trace_id: string, ratio: number): boolean =>
   Number.parseInt(trace_id.slice(FIRST, FIRST + DIGITS), 16) / 16 ** DIGITS >= 1 - ratio
+
+/** The hashes of the parts that an entry names. */
+export function partsNamed(entry: LogEntry): string[] {
+  if (entry.kind === 'model-called') return [...(entry.prompt ?? []), ...(entry.request === undefined ? [] : [entry.request])]
+  if (entry.kind === 'decision-made') return entry.middle ? [entry.middle.basis, entry.middle.state_hash] : []
+  const { basis, hash, manifest_hash, manifests } = entry as LogEntry &
+    Partial<Record<'basis' | 'hash' | 'manifest_hash' | 'manifests', unknown>>
+  return [basis, hash, manifest_hash, ...(Array.isArray(manifests) ? manifests : [])].filter((name) => typeof name === 'string')
+}

@@ -20,7 +20,7 @@ const FLOORS = [
   ['features/replay'],
   ['artifacts'],
   ['skills', 'agent', 'features/control-plane/client'],
-  ['tools', 'events', 'features/market/ledger', 'features/traces/spans'],
+  ['tools', 'events', 'features/market/ledger'],
   ['traces'],
   ['store', 'reflexes', 'expressions', 'env.ts'],
   ['evidence'],

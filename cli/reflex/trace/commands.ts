@@ -13,7 +13,7 @@ import { safeJson } from '../table.ts'
 import { writeOutput } from '../values.ts'
 import { traceLines } from './draw.ts'
 import { addReplay } from './replay.ts'
-import { notRecorded, standaloneColumns, standaloneTrace, standaloneTraces } from './standalone.ts'
+import { standaloneColumns, standaloneRecording, standaloneTrace, standaloneTraces } from './standalone.ts'
 
 type Of = { scope?: string }
 
@@ -25,7 +25,7 @@ export function addTrace(program: Command): void {
     .command('show <id>')
     .description('Draw a trace as a tree: times, costs, scores, reasons, and what would make a refused skill pass')
     .option('--scope <scope>', 'its scope, for a trace that has just begun')
-    .option('--file <path>', 'from the log of a standalone process, which has no spans')
+    .option('--file <path>', 'from the file of a standalone process')
     .option('--details', 'list all attributes')
     .action(handler(show))
   trace
@@ -33,7 +33,7 @@ export function addTrace(program: Command): void {
     .description('Write all that the decisions of a trace were made from as one file')
     .option('--scope <scope>', 'the scope whose log has the trace, if it went through several')
     .option('--output <file>', 'the file; standard output by default')
-    .option('--file <path>', 'refused: the log of a standalone process is not enough to decide again from')
+    .option('--file <path>', 'from the file of a standalone process')
     .action(handler(exported))
   trace
     .command('receipt <id>')
@@ -78,8 +78,8 @@ async function exported(
   id: string,
   { scope, output, file }: Of & { output?: string; file?: string },
 ): Promise<void> {
-  if (file !== undefined) throw notRecorded(id, file)
-  const recording = await ask({ api, signal }, exportFile, { path: [id], fields: { scope } })
+  const recording =
+    file !== undefined ? await standaloneRecording(file, id) : await ask({ api, signal }, exportFile, { path: [id], fields: { scope } })
   if (output === undefined) return print.raw(`${safeJson(recording)}\n`)
   writeOutput(output, `${JSON.stringify(recording)}\n`)
   print.result({ trace_id: id, output }, () => [`The trace is in ${output}.`])

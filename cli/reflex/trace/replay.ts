@@ -9,7 +9,7 @@ import { isStandaloneFile } from '../standalone-file.ts'
 import { fileText, jsonArgument, jsonObject, positive, several, timeOption, wholeNumber } from '../values.ts'
 import { replayRange, type Body } from './replay-range.ts'
 import { reportLines } from './replay-report.ts'
-import { notRecorded } from './standalone.ts'
+import { standaloneRecording } from './standalone.ts'
 
 type Changes = {
   set?: string[]
@@ -35,7 +35,7 @@ export function addReplay(trace: Command): void {
   trace
     .command('replay [id]')
     .description('Decide again, and compare every decision; exit with 1 at a divergence. [id] is a trace or an exported file')
-    .option('--file <file>', 'an exported file')
+    .option('--file <file>', 'an exported file, or that of a standalone process, whose trace is [id]')
     .option('--scope <scope>', 'the scope whose log has the trace, or whose range is replayed')
     .addOption(timeOption('since', 'replay all traces of the scope from a time on'))
     .addOption(timeOption('until', 'up to a time; now by default'))
@@ -54,7 +54,7 @@ export function addReplay(trace: Command): void {
 async function replay(session: Session, id: string | undefined, flags: Flags): Promise<ExitOutcome> {
   const body = bodyOf(flags)
   const { scope, since, until } = flags
-  if (flags.file !== undefined && isStandaloneFile(flags.file)) throw notRecorded(id, flags.file)
+  if (flags.file !== undefined && isStandaloneFile(flags.file)) return replayInFile(session, body, { id, file: flags.file })
   if (id !== undefined && flags.file !== undefined) throw new UsageError('Name a trace or a --file, not both.')
   const file = flags.file ?? (id === undefined || TRACE_ID.test(id) ? undefined : id)
   if (since !== undefined) {
@@ -71,6 +71,16 @@ async function replay(session: Session, id: string | undefined, flags: Flags): P
       ? await ask(session, replayTrace, { path: [id ?? ''], fields: { ...body, scope: flags.scope } })
       : await ask(session, replayFile, { fields: { ...body, recording: recordingIn(file) } })
   session.print.result(report, (paint) => reportLines(report, paint))
+  return report.mode === 'what_if' || report.equivalent !== false ? undefined : 1
+}
+
+/** Needs no server: the process's decisions need no more than its file. */
+async function replayInFile({ print }: Session, { mode, changes, budget }: Body, { id, file }: { id: string | undefined; file: string }) {
+  if (id === undefined) throw new UsageError('Name a trace of the file.', `reflex trace list --file ${file} lists them.`)
+  if (budget) throw new UsageError('A file of a standalone process has no model to ask: leave out the budget.')
+  const { replayRecording } = await import('../../../src/standalone/replay.ts')
+  const report = await replayRecording(await standaloneRecording(file, id), { mode, ...(changes && { changes }) })
+  print.result(report, (paint) => reportLines(report, paint))
   return report.mode === 'what_if' || report.equivalent !== false ? undefined : 1
 }
 

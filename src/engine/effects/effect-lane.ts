@@ -24,7 +24,8 @@ import {
   type HeldEffect,
 } from './effect.ts'
 import { tracedFetch } from '../../events/traceparent.ts'
-import { childHead, scopeHead } from '../log/spans.ts'
+import { scopeHead } from '../log/spans.ts'
+import { childHead } from '../../traces/ids.ts'
 import { toolFailure } from '../log/failures.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import { effectId, type EffectJournal, type RecordedEffect, releaseUndone } from './effect-journal.ts'

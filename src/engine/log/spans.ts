@@ -2,9 +2,9 @@ import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { TraceMarks } from '../../contract/event-record.ts'
 import { limits } from '../../base/limits.ts'
-import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Database } from '../../kernel/unit.ts'
-import { eventSpan, isSampled, marksOf, runSpan, spanOf, stepSpan } from '../../traces/ids.ts'
+import { childAt, eventSpan, isSampled, marksOf, spanOf } from '../../traces/ids.ts'
 
 export const eventHead = (event: { scope: string; id: string; trace_id: string }): EntryHead => ({
   trace_id: event.trace_id,
@@ -42,8 +42,6 @@ export function turnHead(events: readonly Event[], span_id: string): EntryHead {
   }
 }
 
-export const childHead = (parent: EntryHead): EntryHead => childAt(parent, newSpanId())
-
 /** The span of a reflex's run on an event, also for the action that follows. */
 export const reflexHead = (event: Event, reflex_id: string): EntryHead =>
   childAt(headOf(event), spanOf(`reflex:${event.scope}:${event.id}:${reflex_id}`))
@@ -55,38 +53,6 @@ export function scopeHead(trace: TraceContext = { trace_id: newTraceId(), parent
   const head = { trace_id, parent_id, span_id: newSpanId(), event_ids: [], duration_ms: null }
   return Object.keys(marks).length > 0 ? { ...head, marks } : head
 }
-
-type Fields = Readonly<Record<string, unknown>>
-
-/** A run that resumes after a crash continues its span, so it is derived from the run's id. */
-export const runHead = (owner: EntryHead, run_id: string): EntryHead => childAt(owner, runSpan(run_id))
-
-export const stepHead = (run: EntryHead, run_id: string, { phase, index }: { phase: string; index: number }): EntryHead =>
-  childAt(run, stepSpan(run_id, phase, index))
-
-/** The span of a proposal that waits for a person, from the request to the decision. */
-export const approvalHead = (owner: EntryHead, { proposal_id, approval_id }: { proposal_id: string; approval_id: string }): EntryHead =>
-  childAt(proposalHead(owner, proposal_id), spanOf(`approval:${approval_id}`))
-
-const proposalHead = (owner: EntryHead, proposal_id: string): EntryHead => childAt(owner, spanOf(`proposal:${proposal_id}`))
-
-/** The place of a session's entry below its owner: a turn, an action, an approval or a call. */
-export function sessionHead(owner: EntryHead, kind: SkillEntryKind, { run_id, proposal_id, approval_id, index }: Fields): EntryHead {
-  if (typeof run_id === 'string') {
-    const run = runHead(owner, run_id)
-    if (kind === 'skill-step-ended') return stepHead(run, run_id, { phase: 'step', index: Number(index) })
-    if (kind === 'skill-compensation-ended') return stepHead(run, run_id, { phase: 'compensation', index: Number(index) })
-    return OWN_SPAN.has(kind) ? childHead(run) : run
-  }
-  if (typeof proposal_id !== 'string') return childHead(owner)
-  if (kind === 'approval-requested') return approvalHead(owner, { proposal_id, approval_id: String(approval_id) })
-  return proposalHead(owner, proposal_id)
-}
-
-/** Entries within a run that are neither its begin nor its end. */
-const OWN_SPAN: ReadonlySet<SkillEntryKind> = new Set(['skill-guard-evaluated', 'blackboard-changed'])
-
-const childAt = (parent: EntryHead, span_id: string): EntryHead => ({ ...parent, span_id, parent_id: parent.span_id, duration_ms: null })
 
 type TraceMarkRow = TraceMarks & { trace_id: string }
 

@@ -1,5 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import { type Json, canonicalJson } from '../../base/json.ts'
+import type { Json } from '../../base/json.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { FailedRun } from '../../contract/event-record.ts'
 import { type Act, skillName } from '../../contract/reflex.ts'
@@ -32,10 +32,8 @@ import { withDeadline } from '../../base/deadline.ts'
 import { noteRun } from '../../agent/turn-ending.ts'
 import { argumentsHash } from '../../tools/define-tool.ts'
 import type { Jobs } from '../jobs.ts'
-import { createHash } from 'node:crypto'
-import { oncePer } from '../../base/once-per.ts'
-import type { Manifest } from '../../skills/manifest/manifest.ts'
-import { sessionHead, runHead, stepHead } from '../log/spans.ts'
+import { manifestHash, type Manifest } from '../../skills/manifest/manifest.ts'
+import { sessionHead, runHead, stepHead } from '../../traces/ids.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { costIn } from '../../skills/runner/call-step.ts'
 import type { Journal, JournalEntry, Phase, RunnerPorts, StepBegin, StepEnd } from '../../skills/runner/ports.ts'
@@ -307,16 +305,13 @@ class SessionLog {
   }
 
   #keep(unit: Unit, manifest: Manifest): string {
-    const named = hashOf(manifest)
+    const named = manifestHash(manifest)
     // Every reader of the log would read it.
     return this.#parts.goodsOf(manifest).sealed ? named : this.#parts.log_parts.put(unit, manifest, { named })
   }
 }
 
 const nameOf = ({ id, version }: Pick<Manifest, 'id' | 'version'>): string => `${id}@${version}`
-
-/** As `hashManifest`, which is asynchronous. */
-const hashOf = oncePer((manifest: Manifest): string => createHash('sha256').update(canonicalJson(manifest)).digest('hex'))
 
 type JournalParts = Pick<Lanes, 'database' | 'effects' | 'toolbox' | 'guard' | 'jobs' | 'unit'>
 type JournalledRun = { run: RunIdentity; head: EntryHead; append: (unit: Unit, entry: SessionEntry) => void }

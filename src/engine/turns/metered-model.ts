@@ -1,14 +1,14 @@
 import { maskCredentials } from '../../base/secrets.ts'
-import { jsonValue, mapJson } from '../../base/json.ts'
+import { mapJson } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
 import { faultText } from '../../base/faults.ts'
 import type { Event } from '../../core/event.ts'
-import { costOf, meter, mostTokens, ownPricesOf, requestOf, type ModelCall } from '../../models/model-call.ts'
+import { costOf, meter, mostTokens, ownPricesOf, readable, requestOf, type ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel, withFaults } from '../../models/resolve-model.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import { traceContextOf, traceHeaders } from '../../events/traceparent.ts'
-import { childHead } from '../log/spans.ts'
+import { childHead } from '../../traces/ids.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import type { BehindModel } from '../../contract/model-request.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
@@ -166,10 +166,3 @@ function recordCall(
 /** True for a call that was no longer wanted. A call that took too long was. */
 const isGivenUp = (signal: AbortSignal | undefined): boolean =>
   signal?.aborted === true && !['TooLate', 'TimeoutError'].includes((signal.reason as Error | undefined)?.name ?? '')
-
-/** Parses the JSON text of a tool call's input, so that its secrets can be found. */
-function readable(part: unknown): unknown {
-  if (typeof part !== 'object' || part === null || !('input' in part) || typeof part.input !== 'string') return part
-  const input = jsonValue(part.input)
-  return input === undefined ? part : { ...part, input }
-}

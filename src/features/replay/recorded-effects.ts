@@ -1,11 +1,12 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import { jsonSchema, tool, type ToolSet } from 'ai'
 import { z } from 'zod'
+import { WRAPPED_CALLER } from '../../agent/wrapped.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import type { OutsideTools } from '../../agent/toolbox.ts'
 import { sameJson } from '../../base/json.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
+import type { Cause, LogEntry } from '../../contract/log-entry.ts'
 import { shownNames, type ToolDefinition } from '../../tools/define-tool.ts'
 import { Unrecorded, type Comparison } from './report.ts'
 import type { EffectEnded, Source } from './source.ts'
@@ -25,8 +26,21 @@ type RecordedEffectsParts = {
   failed?: readonly FailedCall[]
 }
 
-/** A tool that was read for the blackboard, which the log has as it was seeded. */
-export const isProbe = ({ cause }: Extract<LogEntry, { kind: 'effect-started' }>): boolean => 'by' in cause && cause.by === 'blackboard'
+/**
+ * True for calls that no decision led to: a tool that was read for the blackboard, which the log
+ * has as it was seeded, and what an agent called around a model that a process wrapped.
+ */
+export const isProbe = ({ cause }: { cause?: Cause }): boolean =>
+  cause !== undefined && 'by' in cause && (cause.by === 'blackboard' || cause.by === WRAPPED_CALLER)
+
+/** The ids of such calls. */
+export const probesIn = (source: Source): ReadonlySet<string> =>
+  new Set(
+    source
+      .entriesOf('effect-started', 'effect-ended')
+      .filter(isProbe)
+      .map(({ effect_id }) => effect_id),
+  )
 
 /** Answers a turn's tool calls as they ended when it was recorded. */
 export class RecordedEffects {
@@ -46,12 +60,7 @@ export class RecordedEffects {
   readonly #source: Source
 
   constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: RecordedEffectsParts) {
-    const read = new Set(
-      source
-        .entriesOf('effect-started')
-        .filter(isProbe)
-        .map(({ effect_id }) => effect_id),
-    )
+    const read = probesIn(source)
     const ended = source.entriesOf('effect-ended').filter(({ parent_id, effect_id }) => parent_id === turn.span_id && !read.has(effect_id))
     this.#left = ended.map((one) => ({ ended: one, input: source.inputOf(one) }))
     this.#refused = failed.filter(({ error }) => !ended.some((one) => one.error === error))

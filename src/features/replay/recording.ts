@@ -6,8 +6,11 @@ import { RECORDING_SCHEMA } from './contract/replay.ts'
 import type { TraceRecording } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 
-/** The agent, the deployment and the settings that decisions were made with. */
-export type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings }
+/**
+ * The agent, the deployment and the settings that decisions were made with. `max_rounds`: of a
+ * process that has another limit than scopes.
+ */
+export type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings; max_rounds?: number }
 /** An event with its place in the inbox, as it was accepted. */
 export type RecordedEvent = TraceRecording['events'][number]
 /** `sealed`: others than its reader may not read the code, so that a replay hides its errors. */

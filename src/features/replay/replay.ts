@@ -18,7 +18,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import { ownTools, recordedTools } from './recorded-chain.ts'
 import { certificate } from '../../contract/certificate.ts'
 import { verdictOf } from '../../evidence/certificate.ts'
-import { isProbe } from './recorded-effects.ts'
+import { probesIn } from './recorded-effects.ts'
 
 /** The decisions and outputs of a log, and how the report names them. Other entries are facts. */
 const DECISIONS: Partial<Record<EntryKind, string>> = {
@@ -73,15 +73,10 @@ function replayProofs({ source, comparison }: Around): void {
 function reportUnseen({ source, comparison }: Around): void {
   const reasons = new Map(comparison.unknown.map(({ span_id, reason }) => [span_id, reason]))
   const calls = new Set(source.entriesOf('call-received').map(({ span_id }) => span_id))
-  const read = new Set(
-    source
-      .entriesOf('effect-started')
-      .filter(isProbe)
-      .map(({ span_id }) => span_id),
-  )
+  const read = probesIn(source)
   for (const entry of source.recording.entries) {
     const kind = DECISIONS[entry.kind]
-    if (kind === undefined || comparison.covered.has(entry) || read.has(entry.span_id)) continue
+    if (kind === undefined || comparison.covered.has(entry) || ('effect_id' in entry && read.has(String(entry.effect_id)))) continue
     comparison.cannot(entry, kind, reasonOf(entry, { reasons, calls }))
   }
 }

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { byteLength, hashJson } from '../../base/json.ts'
+import { byteLength, canonicalJson, hashJson } from '../../base/json.ts'
 import { checkJson, type FieldError } from '../../base/check-json.ts'
+import { oncePer } from '../../base/once-per.ts'
 import { fromZod } from '../../contract/problem.ts'
 import { tokensOf, blackboardPath, description, expressionText, label, reference, slotName, toolName } from './names.ts'
 import { skillId, skillVersion } from '../../contract/skill-names.ts'
@@ -233,6 +235,9 @@ export function hashPlan({ plan: { budget: _budget, ...plan } }: Manifest): Prom
 }
 
 /** SHA-256 of the manifest, 64 hex digits: the same whatever the order of its fields. */
+/** As `hashManifest`, which is asynchronous. */
+export const manifestHash = oncePer((manifest: Manifest): string => createHash('sha256').update(canonicalJson(manifest)).digest('hex'))
+
 export const hashManifest = (manifest: Manifest): Promise<string> => hashJson(manifest)
 
 /** The schema of what authors write, as JSON Schema. */

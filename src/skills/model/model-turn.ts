@@ -18,12 +18,7 @@ export type ModelTurnOptions = {
   max_rounds?: number | undefined
   now?: (() => number) | undefined
   onReport?: ((report: SkillReport) => void) | undefined
-  /** Called with each answer of the model, and the text by which skills were found. */
-  onAnswer?: ((answer: ModelTurnAnswer) => void) | undefined
 }
-
-/** 0 tokens where the provider does not report them. */
-export type ModelTurnAnswer = { text: string; input_tokens: number; output_tokens: number }
 
 type Unfinished = { over: number; messages: readonly unknown[]; results: readonly string[] }
 
@@ -97,8 +92,7 @@ export class TurnCall {
   }
 
   /** The model answered. `calls` are its tool calls that the caller has to bring back. */
-  answered(calls: readonly string[], tokens: Omit<ModelTurnAnswer, 'text'>): void {
-    this.#turn.options.onAnswer?.({ text: this.#text, ...tokens })
+  answered(calls: readonly string[]): void {
     this.#rounds += 1
     this.#turn.answered()
     for (const id of calls) this.#turn.calls.add(id)

@@ -78,11 +78,7 @@ export class Rounds {
 
   async ended(answer: RoundAnswer): Promise<RoundEnd> {
     this.#usages.push(answer.usage)
-    const { inputTokens, outputTokens } = answer.usage
-    this.call.answered(
-      this.#othersIn(answer.content).map(({ toolCallId }) => toolCallId),
-      { input_tokens: inputTokens.total ?? 0, output_tokens: outputTokens.total ?? 0 },
-    )
+    this.call.answered(this.#othersIn(answer.content).map(({ toolCallId }) => toolCallId))
     const { finish } = answer
     const read = this.#read(answer)
     const end: RoundEnd = { visible: read.visible, cut_at: read.cut_at, finish, again: false }

@@ -1,6 +1,10 @@
 import { AIMessage, AIMessageChunk, type BaseMessage, SystemMessage, type UsageMetadata } from '@langchain/core/messages'
 import { withoutMarks } from '../../skills/asp/blocks.ts'
+import type { WrappedAnswer } from '../../agent/wrapped.ts'
 import { isJsonFields } from '../../base/json.ts'
+import { costOf } from '../../models/model-call.ts'
+import { partHash } from '../../traces/ids.ts'
+import type { LoggedCall } from '../turn.ts'
 
 export type Reply = AIMessage | AIMessageChunk
 export type Content = BaseMessage['content']
@@ -103,3 +107,41 @@ export const callIds = (message: BaseMessage): string[] => {
 
 const isTextPart = (part: unknown): part is { type: 'text'; text: string } =>
   isJsonFields(part) && part['type'] === 'text' && typeof part['text'] === 'string'
+
+/** A message as JSON, for the log. */
+export const storedMessage = (message: BaseMessage): object => message.toDict()
+
+type Called = { prompt: readonly object[]; duration_ms: number }
+
+/** The answer as the log has it. */
+export function callOf(reply: Reply, { prompt, duration_ms }: Called): LoggedCall {
+  const { input_tokens = 0, output_tokens = 0 } = usageOf(reply) ?? {}
+  const { model_name, model: named, finish_reason } = reply.response_metadata as Record<string, unknown>
+  const model = textOf(model_name) ?? textOf(named) ?? 'unknown'
+  return {
+    model,
+    status: 'ok',
+    input_tokens,
+    output_tokens,
+    cost_usd: costOf(model, { input_tokens, output_tokens }),
+    duration_ms,
+    prompt_hash: partHash(JSON.stringify(prompt)),
+    finish_reason: (textOf(finish_reason) ?? null) as LoggedCall['finish_reason'],
+    content: contentOf(reply, reply.text),
+    error: null,
+  }
+}
+
+/** The answer as the caller gets it, with this text. */
+export const answerOf = (reply: Reply, text: string): WrappedAnswer => ({
+  content: contentOf(reply, text),
+  finish_reason: null,
+  error: null,
+})
+
+const contentOf = ({ tool_calls = [] }: Reply, text: string): object[] => [
+  { type: 'text', text },
+  ...tool_calls.map(({ id, name, args }) => ({ type: 'tool-call', toolCallId: id, toolName: name, input: args })),
+]
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)

@@ -1,5 +1,4 @@
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
-import { ModelTurn } from '../../skills/model/model-turn.ts'
 import type { StandaloneReflex } from '../reflex.ts'
 import { TurnFinder } from '../turn-finder.ts'
 import { type SkillChatModel, type Tooled, withSkills } from './skill-chat-model.ts'
@@ -18,7 +17,7 @@ export type ChainParts<Model> = { model: Model; tools?: readonly ChainTool[] }
 export function wrapLangChain(reflex: StandaloneReflex, parts: ChainParts<BaseChatModel>): SkillChatModel
 export function wrapLangChain(reflex: StandaloneReflex, parts: ChainParts<Tooled>): Tooled
 export function wrapLangChain(reflex: StandaloneReflex, { model, tools = [] }: ChainParts<BaseChatModel | Tooled>): Tooled {
-  const begin = () => new ModelTurn({ ...reflex.turn({ tools: planTools(tools) }).options, protocol: 'asp' })
+  const begin = () => reflex.turn({ tools: planTools(tools), protocol: 'asp', agent: 'langchain' })
   return withSkills(model, new TurnFinder(begin))
 }
 

@@ -5,6 +5,7 @@ import { AIMessageChunk, type BaseMessage, mergeUsageMetadata, type UsageMetadat
 import { ChatGenerationChunk, type ChatResult } from '@langchain/core/outputs'
 import { RunnableBinding, type Runnable, type RunnableConfig } from '@langchain/core/runnables'
 import { seam } from '../../skills/model/rounds.ts'
+import type { AskedOfTurn, LoggedTurn } from '../turn.ts'
 import type { TurnFinder } from '../turn-finder.ts'
 import { markWrapped, refuseWrapped } from '../../skills/model/wrapped.ts'
 import {
@@ -12,9 +13,12 @@ import {
   contentWithText,
   type Reply,
   usageOf,
+  answerOf,
   callIds,
+  callOf,
   isSystem,
   isUser,
+  storedMessage,
   chunkOf,
   indexesIn,
   withMovedIndexes,
@@ -25,7 +29,7 @@ import {
 } from './chat-messages.ts'
 import { plainTools } from './tools.ts'
 import { hashJson, isJsonFields } from '../../base/json.ts'
-import { type ModelTurn, TurnCall } from '../../skills/model/model-turn.ts'
+import { TurnCall } from '../../skills/model/model-turn.ts'
 import { HeldText } from '../../skills/model/held-text.ts'
 import { bulletinsIn } from '../../skills/bulletin/bulletin.ts'
 import { questionsOf, readText, type ReadText } from '../../skills/model/intents.ts'
@@ -39,36 +43,50 @@ const METADATA = 'reflex'
 
 /** The rounds of one call of a chat model: the same as `Rounds`, over LangChain's messages. */
 class ChatRounds {
-  readonly #turn: ModelTurn
+  readonly #turn: LoggedTurn
   readonly call: TurnCall
+  readonly #given: AskedOfTurn
   readonly #asked: readonly BaseMessage[]
+  #sent: { messages: readonly BaseMessage[]; at: number } = { messages: [], at: 0 }
   /** The number of the caller's messages identifies a repeated call. */
   readonly #over: number
   /** Messages that the caller does not know, including messages of an earlier try. */
   readonly #exchanged: BaseMessage[]
   readonly #results: string[]
 
-  constructor(turn: ModelTurn, messages: readonly BaseMessage[], signal: AbortSignal | undefined) {
+  constructor(turn: LoggedTurn, messages: readonly BaseMessage[], options: Parsed) {
     if (messages.some((message) => isSystem(message) && bulletinsIn(message.text) > 0)) {
       throw new Error('the model is wrapped twice: its messages already hold a skill bulletin')
     }
     this.#turn = turn
     this.#over = messages.length
     this.#asked = withEarlierResults(withoutForgeries(messages))
-    this.call = new TurnCall(turn, { text: userTextOf(messages), signal })
+    const text = userTextOf(messages)
+    this.#given = { prompt: messages.map(storedMessage), request: requestIn(options), text }
+    this.call = new TurnCall(turn, { text, signal: options.signal })
     const left = turn.unfinished?.over === messages.length ? turn.unfinished : null
     this.#exchanged = left ? [...(left.messages as BaseMessage[])] : []
     this.#results = left ? [...left.results] : []
   }
 
   next(): BaseMessage[] {
-    const bulletin = this.call.begin()
-    return withSystemText([...this.#asked, ...this.#exchanged], bulletin)
+    this.#turn.begin()
+    const messages = withSystemText([...this.#asked, ...this.#exchanged], this.call.begin())
+    this.#sent = { messages, at: this.#turn.now() }
+    return messages
   }
 
   async ended(reply: Reply): Promise<ChatRoundEnd> {
-    const { input_tokens = 0, output_tokens = 0 } = usageOf(reply) ?? {}
-    this.call.answered(callIds(reply), { input_tokens, output_tokens })
+    const { messages, at } = this.#sent
+    const prompt = messages.map(storedMessage)
+    this.#turn.called(callOf(reply, { prompt, duration_ms: this.#turn.now() - at }), { prompt, request: this.#given.request })
+    this.call.answered(callIds(reply))
+    const end = await this.#end(reply)
+    if (!end.again) this.#turn.gave(answerOf(reply, end.visible), this.#given)
+    return end
+  }
+
+  async #end(reply: Reply): Promise<ChatRoundEnd> {
     const read = readText(reply.text)
     const questions = questionsOf(read.intents)
     if (questions) this.call.clarify(questions)
@@ -207,9 +225,9 @@ const CONFIG = Symbol('config')
  */
 export class SkillChatModel extends BaseChatModel {
   readonly inner: BaseChatModel
-  readonly #finder: TurnFinder
+  readonly #finder: TurnFinder<LoggedTurn>
 
-  constructor(inner: BaseChatModel, finder: TurnFinder) {
+  constructor(inner: BaseChatModel, finder: TurnFinder<LoggedTurn>) {
     // No cache: a cached answer would report effects that did not happen.
     super({ cache: false })
     this.inner = inner
@@ -298,7 +316,7 @@ export class SkillChatModel extends BaseChatModel {
   }
 
   async #rounds(messages: readonly BaseMessage[], options: Parsed): Promise<ChatRounds> {
-    return new ChatRounds(await turnOf(this.#finder, messages), messages, options.signal)
+    return new ChatRounds(await turnOf(this.#finder, messages), messages, options)
   }
 
   async #chunks(messages: BaseMessage[], options: Parsed): Promise<AsyncIterable<AIMessageChunk>> {
@@ -329,7 +347,7 @@ export class SkillChatModel extends BaseChatModel {
 }
 
 /** Wraps a model or its binding. Throws if it is not a chat model. */
-export function withSkills(model: unknown, finder: TurnFinder): Tooled {
+export function withSkills(model: unknown, finder: TurnFinder<LoggedTurn>): Tooled {
   refuseWrapped(model, 'the chat model')
   if (isChatModel(model)) return new SkillChatModel(model, finder)
   if (RunnableBinding.isRunnableBinding(model) && model.constructor === RunnableBinding) {
@@ -368,6 +386,12 @@ function innerOptions(options: Parsed): Partial<BaseChatModelCallOptions> {
   return { ...own, ...passed, callbacks: [] }
 }
 
+/** The tools and options of a call, as the log keeps them. */
+const requestIn = (options: Parsed): object => {
+  const { signal: _signal, callbacks: _callbacks, ...request } = innerOptions(options)
+  return request
+}
+
 const tokensOf = ({ input_tokens, output_tokens, total_tokens }: UsageMetadata) => ({
   promptTokens: input_tokens,
   completionTokens: output_tokens,
@@ -375,7 +399,7 @@ const tokensOf = ({ input_tokens, output_tokens, total_tokens }: UsageMetadata) 
 })
 
 /** Finds the turn by the text up to the last user message, and the tool calls since. */
-async function turnOf(finder: TurnFinder, messages: readonly BaseMessage[]): Promise<ModelTurn> {
+async function turnOf(finder: TurnFinder<LoggedTurn>, messages: readonly BaseMessage[]): Promise<LoggedTurn> {
   const said = messages.findLastIndex(isUser)
   const spoken = messages.slice(0, said + 1).filter((message) => !isSystem(message))
   const key = await hashJson(spoken.map((message) => [message.getType(), message.text]))

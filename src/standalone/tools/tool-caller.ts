@@ -1,7 +1,9 @@
 import { backoff } from '../../base/backoff.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { messageOf } from '../../base/error-text.ts'
-import { jsonText, type Json, type JsonFields } from '../../base/json.ts'
+import { jsonText, type Json } from '../../base/json.ts'
+import type { EffectEnd } from '../../contract/log-entry.ts'
+import { CutOff } from '../../tools/may-have-happened.ts'
 import { costIn } from '../../skills/runner/call-step.ts'
 import { pause, withinTime, type Within } from '../../base/deadline.ts'
 import type { OutputStore } from '../storage.ts'
@@ -25,17 +27,34 @@ export type ToolPolicy = {
 type ToolCallerPorts = {
   now(): number
   wait(ms: number, signal: AbortSignal): Promise<void>
-  log(kind: string, fields: JsonFields): void
+  log(ended: ToolEnded): void
   outputs: OutputStore
   /** The locks of all callers that share these outputs. */
   keys?: ScopedLocks
   redaction: Redaction
 }
 
+/** The end of a call, as an entry of the log has it. */
+export type ToolEnded = {
+  tool: string
+  call_id: string
+  status: EffectEnd
+  input: Json
+  output: Json
+  error: string | null
+  attempts: number
+  duration_ms: number
+  cost_usd: number
+  idempotence_key: string | null
+  retryable?: true
+}
+
 type ToolUse = {
   tool: string
   call_id: string
   input: unknown
+  /** The input for the log, if the tool was given another one. */
+  asked?: unknown
   policy: ToolPolicy
   signal: AbortSignal | undefined
   /** Passed to the tool, for its own calls; not looked up if the policy has none. */
@@ -91,7 +110,8 @@ export class ToolCaller {
     const duration_ms = this.#ports.now() - started
     if (ended.ended !== 'done') {
       const error = errorOf(ended, use)
-      await this.#tell(use, noted, { status: 'failed', error, attempts, duration_ms, cost_usd: costIn(error) })
+      const status = error instanceof CutOff ? 'unknown' : 'failed'
+      await this.#tell(use, noted, { status, error, attempts, duration_ms, cost_usd: costIn(error) })
       throw error
     }
     const cost_usd = typeof policy.cost_usd === 'function' ? policy.cost_usd(input, ended.value) : (policy.cost_usd ?? costIn(ended.value))
@@ -117,26 +137,27 @@ export class ToolCaller {
   }
 
   /** The input is made ready for the log while the tool is at work. */
-  #noted({ input, policy }: ToolUse): Noted {
+  #noted({ input, asked = input, policy }: ToolUse): Noted {
     const { fields = [], salt = '' } = this.#ports.redaction
     const values = new ToolLogValues({ fields: [...fields, ...(policy.redact ?? [])], salt })
-    return { values, input: values.value(input) }
+    return { values, input: values.value(asked) }
   }
 
   async #tell({ tool, call_id, key, hide = asItIs }: ToolUse, noted: Noted, told: Told): Promise<void> {
     const { status, attempts, duration_ms, cost_usd } = told
     const input = hide(await noted.input)
     const output = 'output' in told ? hide(await noted.values.value(told.output)) : null
-    const error = 'error' in told ? hide(noted.values.text(messageOf(told.error))) : null
+    const error = 'error' in told ? (hide(noted.values.text(messageOf(told.error))) as string) : null
     const idempotence_key = key === null ? null : noted.values.text(key)
-    this.#ports.log('tool-called', { tool, call_id, status, input, output, error, attempts, duration_ms, cost_usd, idempotence_key })
+    const retryable = 'error' in told && isRetryable(told.error, { keyed: key !== null }) && { retryable: true as const }
+    this.#ports.log({ tool, call_id, status, input, output, error, attempts, duration_ms, cost_usd, idempotence_key, ...retryable })
   }
 }
 
 const asItIs = (value: Json): Json => value
 
 type Noted = { values: ToolLogValues; input: Promise<Json> }
-type Told = { status: string; attempts: number; duration_ms: number; cost_usd: number; output?: unknown; error?: unknown }
+type Told = { status: EffectEnd; attempts: number; duration_ms: number; cost_usd: number; output?: unknown; error?: unknown }
 
 function errorOf(ended: Exclude<Within<unknown>, { ended: 'done' }>, { tool, policy, signal }: ToolUse): unknown {
   if (ended.ended === 'threw') return ended.error

@@ -1,4 +1,5 @@
 import { byteLength, fitsBytes, hashJson, jsonText, mapJson, type Json } from '../../base/json.ts'
+import { limits } from '../../base/limits.ts'
 import { normalName, redactor } from '../../traces/redact.ts'
 
 export type Redaction = {
@@ -8,7 +9,6 @@ export type Redaction = {
   salt?: string
 }
 
-const MOST_LOGGED = 10_000
 const SHORTEST = 4
 const redactSecrets = redactor()
 
@@ -55,5 +55,5 @@ export class ToolLogValues {
 function jsonOf(value: unknown): Json | undefined {
   const text = jsonText(value)
   if (text === null) return undefined
-  return fitsBytes(text, MOST_LOGGED) ? (JSON.parse(text) as Json) : { not_logged: `${byteLength(text)} bytes` }
+  return fitsBytes(text, limits.log_entry_bytes / 4) ? (JSON.parse(text) as Json) : { not_logged: `${byteLength(text)} bytes` }
 }

@@ -9,24 +9,27 @@ type Tool = ToolSet[string]
 
 export type ToolPolicies = Readonly<Record<string, ToolPolicy>>
 
+/** Returns the caller for the id of a call, which is logged in its turn. */
+type CallerFor = (call_id: string) => ToolCaller
+
 /** The same tools with timeouts, retries and logs. Tools without `execute` stay as they are. */
 export function proxyTools<Tools extends ToolSet>(
   tools: Tools,
-  { caller, policies = {} }: { caller: ToolCaller; policies?: ToolPolicies },
+  { callerFor, policies = {} }: { callerFor: CallerFor; policies?: ToolPolicies },
 ): Tools {
   return Object.fromEntries(
-    Object.entries(tools).map(([name, tool]) => [name, proxyTool(name, tool, { caller, policy: policies[name] ?? {} })]),
+    Object.entries(tools).map(([name, tool]) => [name, proxyTool(name, tool, { callerFor, policy: policies[name] ?? {} })]),
   ) as Tools
 }
 
-function proxyTool(name: string, tool: Tool, { caller, policy }: { caller: ToolCaller; policy: ToolPolicy }): Tool {
+function proxyTool(name: string, tool: Tool, { callerFor, policy }: { callerFor: CallerFor; policy: ToolPolicy }): Tool {
   refuseWrapped(tool, `the tool ${name}`)
   if (!tool.execute) return tool
   const execute = async (input: unknown, options: ToolExecutionOptions<unknown>): Promise<unknown> => {
     const { toolCallId: call_id, abortSignal: signal } = options
     const work = (abortSignal: AbortSignal, idempotence_key: string | null) =>
       run(tool, input, { ...options, abortSignal, idempotence_key })
-    const used = await caller.use({ tool: name, call_id, input, policy, signal, key: null, work })
+    const used = await callerFor(call_id).use({ tool: name, call_id, input, policy, signal, key: null, work })
     return used.output
   }
   return markWrapped({ ...tool, execute })
@@ -56,7 +59,17 @@ export async function callForPlan(
     run(tool, value, { toolCallId: call_id, messages: [], abortSignal, context: {}, idempotence_key: key })
   const { redact, cost_usd } = policy
   const own: ToolPolicy = { ...(redact ? { redact } : {}), ...(cost_usd === undefined ? {} : { cost_usd }), timeout_ms: FOREVER_MS }
-  return caller.use({ tool: name, call_id, input: value, policy: own, signal, key: idempotence_key, work, ...(hide ? { hide } : {}) })
+  return caller.use({
+    tool: name,
+    call_id,
+    input: value,
+    asked: input,
+    policy: own,
+    signal,
+    key: idempotence_key,
+    work,
+    ...(hide ? { hide } : {}),
+  })
 }
 
 /** The longest that a timer takes; the plan's own timeout comes long before. */

@@ -226,7 +226,7 @@ describe('an agent', () => {
     const prompts = promptsOf(model)
     expect(prompts.map((prompt) => count(prompt, '<SKILL_BULLETIN>'))).toEqual([1, 0, 1, 0, 0])
     expect(prompts[0]).toMatch(/^You help\.\n\n<SKILL_BULLETIN>/)
-    expect(reflex.log.entries().filter(({ kind, tool: name }) => kind === 'tool-called' && name === 'look')).toHaveLength(1)
+    expect(reflex.log.entries().filter(({ kind, tool: name }) => kind === 'effect-ended' && name === 'look')).toHaveLength(1)
   })
 
   test('streams', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import type { Span } from '../../../src/contract/reports/trace.ts'
 import { eventSpan, queueSpan, runSpan, stepSpan } from '../../../src/traces/ids.ts'
-import { buildTrace } from '../../../src/features/traces/spans/tree.ts'
+import { buildTrace } from '../../../src/traces/spans/tree.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'

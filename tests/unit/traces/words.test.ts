@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
-import { inWords } from '../../../src/features/traces/spans/words.ts'
+import { inWords } from '../../../src/features/traces/http/words.ts'
 
 const entry = (body: object) =>
   ({ seq: 1, at: '2026-11-26T00:00:00.000Z', trace_id: 'a', event_ids: ['e'], ...body }) as unknown as LogEntry

@@ -36,6 +36,7 @@ export function readStandalone(
     if (!last) break
     after = last.seq
     for (const entry of page) {
+      if (entry.kind === 'part') continue
       const turn = turns.get(entry.trace_id) ?? begun(entry)
       // The latest entry decides on which turns are the latest.
       turns.delete(entry.trace_id)
@@ -66,14 +67,19 @@ const begun = ({ at }: StandaloneEntry): Turn => ({
 function note(turn: Turn, entry: StandaloneEntry): void {
   turn.last = Date.parse(entry.at)
   switch (entry.kind) {
-    case 'model-called':
+    case 'turn-asked':
       turn.said ??= textIn(entry, 'text')
+      break
+    case 'model-called':
+      // Logs of older versions have the words here.
+      if (typeof entry['text'] === 'string') turn.said ??= entry['text']
       addUsage(turn.usage, fieldsOf(entry['usage']))
       break
     case 'blackboard-seeded':
       if (isJsonFields(entry['blackboard'])) turn.blackboard ??= entry['blackboard']
       break
     case 'tool-called':
+    case 'effect-ended':
       // The calls of a run are its steps, and a run is one act.
       if (turn.runs.size === 0) turn.acts.push(toolAct({ tool: textIn(entry, 'tool'), input: entry['input'] }, endOf(entry)))
       break

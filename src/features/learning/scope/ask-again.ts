@@ -4,7 +4,7 @@ import type { DryView } from '../../../contract/dry-turn.ts'
 import type { Outcome } from '../../../contract/event-record.ts'
 import type { EntryHead, LogEntry } from '../../../contract/log-entry.ts'
 import type { Past } from '../../../engine/log/past.ts'
-import { childHead } from '../../../engine/log/spans.ts'
+import { childHead } from '../../../traces/ids.ts'
 import type { DryParts } from '../../../engine/turns/dry/deps.ts'
 import { type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 

@@ -64,6 +64,12 @@ export class SessionRecord {
     return next && (skill_id === undefined || next['skill_id'] === skill_id) ? (next as RecordedDecision) : this.#decided
   }
 
+  /** As `decided`; the last one as long as its run has not begun, when the session looks again. */
+  get deciding(): RecordedDecision | null {
+    const next = this.next('skill-decided', 'skill-started', 'skill-reused', 'skill-applied')
+    return next === undefined || next.kind === 'skill-decided' ? this.decided() : (this.#decided ?? this.decided())
+  }
+
   /** The id that the session drew next. */
   nextId(): string {
     for (const { run_id, proposal_id } of this.#left) {

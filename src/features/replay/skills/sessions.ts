@@ -21,7 +21,7 @@ import type { ProposalResult } from '../../../skills/session/result.ts'
 import { SkillSession, type ProposalSession } from '../../../skills/session/session.ts'
 import type { Around, Given } from '../given.ts'
 import type { Basis } from '../recording.ts'
-import { Unrecorded, type Comparison } from '../report.ts'
+import { isMasked, Unrecorded, type Comparison } from '../report.ts'
 import { sessionsIn, type RecordedDecision, type SessionRecord } from './session-record.ts'
 import { canonicalJson, type Json, sameJson, type JsonFields } from '../../../base/json.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
@@ -86,7 +86,8 @@ class RecordedRun implements HostRunnerPorts {
     const asked = { tool, input: clean(hide(this.#parsed(tool, args) as Json)) }
     const recorded = { tool: ended.tool, input: (source.inputOf(ended) ?? { value: asked.input }).value }
     if (this.#parts.given.departures && !sameJson(recorded, asked)) throw this.#otherCall(ended, recorded, asked)
-    comparison.compare(ended, 'effect', { recorded, replayed: asked })
+    if (isMasked(recorded)) comparison.compareMasked(ended, 'effect', { recorded, replayed: asked })
+    else comparison.compare(ended, 'effect', { recorded, replayed: asked })
     return this.#answer(ended)
   }
 
@@ -154,7 +155,7 @@ class RecordedRun implements HostRunnerPorts {
   async #answer({ status, tool, output, error, ...ended }: EffectEnded): Promise<{ output: unknown; cost_usd: number }> {
     if (status === 'ok' || status === 'reused') {
       if (error !== null || isNotLogged(output)) throw this.#lacks(`the output of ${tool} was too large for the log`)
-      return { output, cost_usd: costIn(output) }
+      return { output, cost_usd: ended.cost_usd ?? costIn(output) }
     }
     const message = error ?? `the tool ${tool} failed`
     if (LOST.test(message)) throw this.#lacks('the process died during the run')
@@ -200,6 +201,7 @@ type SessionParts = {
 function sessionSettings({ record: { seed }, settings, entity_types }: SessionParts): SessionSettings {
   const { goal_labels, goal_postconditions, k_cards, tau, policy_mode, refused_skills, anchors } = settings
   const { blackboard, sources, ages_ms, omitted, overridden } = seed as unknown as SessionSettings['seeded']
+  const { ancestors } = seed
   return {
     trace_id: seed.trace_id,
     place: placeOf(settings),
@@ -212,6 +214,7 @@ function sessionSettings({ record: { seed }, settings, entity_types }: SessionPa
     policy_mode,
     refused_skills,
     anchors,
+    ...(Array.isArray(ancestors) && { ancestors: ancestors as string[] }),
   }
 }
 
@@ -235,7 +238,7 @@ function sessionPorts(parts: SessionParts): SessionPorts {
       transitions: () => new Map(Object.entries((record.next('bulletin-built')?.['transitions'] ?? {}) as Record<string, number>)),
       hasOutputs: () => facts().request.answered === true,
       usage: () => {
-        const { last_run_at, running } = facts().request
+        const { last_run_at, running } = (record.deciding ?? facts()).request
         return { last_run_at, running }
       },
     },
@@ -395,7 +398,7 @@ export class Sessions {
     const [record] = this.of(turn.span_id)
     if (!record) return model
     const { session } = this.#open(record, { ...opened, model })
-    const { settings } = opened.basis
+    const { settings, max_rounds } = opened.basis
     const proposing: ProposalSession = {
       bulletin: (text) => session.bulletin(text),
       propose: async (proposal, request) => {
@@ -404,7 +407,7 @@ export class Sessions {
         return result
       },
     }
-    return modelForSession(model, { session: proposing, roles: agentRoles(settings), protocol: settings.skill_protocol })
+    return modelForSession(model, { session: proposing, roles: agentRoles(settings), protocol: settings.skill_protocol, max_rounds })
   }
 
   /** Proposes again what a reflex proposed. Null if the recording has no answer to compare. */

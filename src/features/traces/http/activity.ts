@@ -7,7 +7,7 @@ import { storeOf } from '../../../store/store.ts'
 import { findTraces, type FoundTrace } from '../../../store/traces/traces.ts'
 import type { Activity } from '../contract/activity.ts'
 import { listActivity } from '../operations/activity.ts'
-import { inWords, spoken } from '../spans/words.ts'
+import { inWords, spoken } from './words.ts'
 
 /** Pages of traces that a request looks through while it has found nothing. */
 const MOST_PAGES = 10

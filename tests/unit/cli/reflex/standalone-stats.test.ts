@@ -57,8 +57,8 @@ test('a trace of a file counts its model calls, their tokens and their cost, whi
   const trace = await standaloneTrace(file, 'a'.repeat(32))
   expect(trace.usage).toEqual({ input_tokens: 110, output_tokens: 22, cost_usd: null, model_calls: 2 })
   expect(trace.root.children.filter(({ kind }) => kind === 'model')).toMatchObject([
-    { name: 'model-called gpt-5', attributes: { 'gen_ai.usage.input_tokens': 100, 'reflex.cost_usd': 0.5 } },
-    { name: 'model-called unknown' },
+    { name: 'chat gpt-5', attributes: { 'gen_ai.usage.input_tokens': 100, 'reflex.cost_usd': 0.5 } },
+    { name: 'chat unknown' },
   ])
 })
 

@@ -1,4 +1,4 @@
-import type { Span, TraceReport } from '../../../contract/reports/trace.ts'
+import type { Span, TraceReport } from '../../contract/reports/trace.ts'
 import { add, isOutcome, iso, settle, shown, statusOf, type LoggedEntry, type Node } from './node.ts'
 
 /** Deeper spans hang below this level: JSON is read and written recursively. */

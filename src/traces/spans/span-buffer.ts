@@ -1,7 +1,7 @@
-import type { Span } from '../../../contract/reports/trace.ts'
-import type { TraceMarks } from '../../../contract/event-record.ts'
+import type { Span } from '../../contract/reports/trace.ts'
+import type { TraceMarks } from '../../contract/event-record.ts'
 import { add, type LoggedEntry, type Node } from './node.ts'
-import { marksOf } from '../../../traces/ids.ts'
+import { marksOf } from '../ids.ts'
 import { spansOf } from './tree.ts'
 
 /** Bounds of the spans that are held, by their number and by the JSON of their entries. */

@@ -1,8 +1,8 @@
-import type { LogEntry } from '../../../contract/log-entry.ts'
-import type { Span, SpanKind, SpanStatus } from '../../../contract/reports/trace.ts'
-import type { SpanText } from '../../../traces/entries/kind.ts'
-import { describe, spanKindOf } from '../../../traces/entries/table.ts'
-import { queueSpan, runSpan, stepSpan } from '../../../traces/ids.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import type { Span, SpanKind, SpanStatus } from '../../contract/reports/trace.ts'
+import type { SpanText } from '../entries/kind.ts'
+import { describe, spanKindOf } from '../entries/table.ts'
+import { queueSpan, runSpan, stepSpan } from '../ids.ts'
 
 export type LoggedEntry = { scope: string; entry: LogEntry }
 

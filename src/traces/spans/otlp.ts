@@ -1,4 +1,4 @@
-import type { SpanKind } from '../../../contract/reports/trace.ts'
+import type { SpanKind } from '../../contract/reports/trace.ts'
 import type { EndedSpan, SpanLink } from './span-buffer.ts'
 
 /** The version of the semantic conventions that the names follow; see docs/observability.md. */
