@@ -23,6 +23,9 @@ export type StandaloneControlPlane = {
   approval?: 'effects' | 'always' | 'never'
 }
 
+type PerTurn<Value> = Value | (() => Value)
+type BlackboardConfig = { [Source in Exclude<keyof Seeds, 'override'>]?: PerTurn<NonNullable<Seeds[Source]>> }
+
 export type ReflexConfig = {
   project: string
   compat?: { env?: readonly string[]; toolset?: string; repo?: string }
@@ -46,7 +49,8 @@ export type ReflexConfig = {
    */
   skills?: readonly unknown[]
   probes?: Probes
-  blackboard?: Omit<Seeds, 'override'>
+  /** First values of each turn. A function is asked at each turn. */
+  blackboard?: BlackboardConfig
   /** For plans only; no model sees them. Their names may have dots. */
   tools?: ToolSet
   tool_policies?: ToolPolicies
@@ -62,3 +66,72 @@ export type ReflexConfig = {
 }
 
 export const placeIn = ({ project, compat = {} }: ReflexConfig): Place => placeOf({ ...compat, project })
+
+const SETTINGS: Readonly<Record<keyof ReflexConfig, true>> = {
+  project: true,
+  compat: true,
+  storage: true,
+  control_plane: true,
+  k_cards: true,
+  tau: true,
+  redaction: true,
+  policy_mode: true,
+  roles: true,
+  goal_labels: true,
+  entity_types: true,
+  skills: true,
+  probes: true,
+  blackboard: true,
+  tools: true,
+  tool_policies: true,
+  ask: true,
+  protocol: true,
+  max_rounds: true,
+  onReport: true,
+  now: true,
+  wait: true,
+  newId: true,
+}
+const PARTS: Readonly<Record<string, readonly string[]>> = {
+  compat: ['env', 'toolset', 'repo'],
+  redaction: ['fields', 'salt'],
+  blackboard: ['settings', 'agent_state', 'probes'],
+  control_plane: ['url', 'key', 'fetch', 'tools', 'approval'],
+}
+/** Numbers with their bounds. */
+const BOUNDS = { k_cards: [0, 5], tau: [0, 1], max_rounds: [1, Infinity] } as const
+
+/** Throws for a setting that does not exist, or for a number out of its bounds. */
+export function checkConfig(config: ReflexConfig): void {
+  demandKnown(config, Object.keys(SETTINGS), '')
+  for (const [part, names] of Object.entries(PARTS)) {
+    const value: unknown = config[part as keyof ReflexConfig]
+    if (typeof value === 'object' && value !== null) demandKnown(value, names, `${part}.`)
+  }
+  for (const [name, [least, most]] of Object.entries(BOUNDS)) {
+    const value = config[name as keyof typeof BOUNDS]
+    if (value === undefined || (value >= least && value <= most)) continue
+    throw new RangeError(`${name} is ${value}: it is a number from ${least}${most === Infinity ? ' on' : ` to ${most}`}`)
+  }
+}
+
+function demandKnown(given: object, known: readonly string[], path: string): void {
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue
+    const [nearest = '', ...rest] = known.toSorted((one, other) => distance(name, one) - distance(name, other))
+    const all = rest.toSorted().join(', ')
+    throw new TypeError(`there is no setting ${path}${name}: the nearest is ${path}${nearest}; the others are ${all}`)
+  }
+}
+
+/** The number of letters to add, remove or exchange (Levenshtein). */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (const [index, letter] of Array.from(one).entries()) {
+    const next = [index + 1]
+    for (const [at, its] of Array.from(other).entries())
+      next.push(Math.min((row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1, (row[at] ?? 0) + (letter === its ? 0 : 1)))
+    row = next
+  }
+  return row.at(-1) ?? 0
+}

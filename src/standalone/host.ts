@@ -75,7 +75,8 @@ export class Host {
 
   session({ blackboard = {}, tools = {}, model, trace_id = this.newTraceId() }: SessionOptions = {}): SkillSession {
     this.#control_plane?.touch()
-    const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
+    const { settings: shared, agent_state, probes } = this.#config.blackboard ?? {}
+    const seeded = seedBlackboard({ settings: asked(shared), agent_state: asked(agent_state), probes: asked(probes), override: blackboard })
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
     const { goal_labels, entity_types, k_cards, tau, policy_mode } = this.#config
     const place = placeIn(this.#config)
@@ -219,6 +220,10 @@ export class Host {
     return (this.#config.wait ?? waitFor)(ms, signal)
   }
 }
+
+/** A value, or what its function answers for this turn. */
+const asked = <Value>(given: Value | (() => Value) | undefined): Value | undefined =>
+  typeof given === 'function' ? (given as () => Value)() : given
 
 /** The settings of a scope that decides as this process does. */
 function basisIn({

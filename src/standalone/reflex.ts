@@ -15,7 +15,7 @@ import { markWrapped, refuseWrapped } from '../skills/model/wrapped.ts'
 import type { ApprovedRun } from '../skills/session/ports.ts'
 import type { ProposalResult } from '../skills/session/result.ts'
 import type { SkillSession } from '../skills/session/session.ts'
-import { placeIn, type ReflexConfig } from './config.ts'
+import { checkConfig, placeIn, type ReflexConfig } from './config.ts'
 import { FollowedControlPlane } from './control-plane.ts'
 import { Host, type SessionOptions } from './host.ts'
 import { ownHead } from './process-log.ts'
@@ -113,6 +113,7 @@ type Wrap = {
 }
 
 export function createReflex(config: ReflexConfig): StandaloneReflex {
+  checkConfig(config)
   const storage = storageOf(config)
   const registry = new SkillRegistry(storage.skills, { probes: Object.keys(config.probes ?? {}), place: placeIn(config) })
   for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
@@ -216,7 +217,7 @@ async function runApproved({ storage, host }: { storage: Storage; host: Host }, 
 
 function storageOf({ storage = 'memory' }: ReflexConfig): Storage {
   if (storage === 'memory') return memoryStorage()
-  if ('runs' in storage) return storage
+  if (typeof storage === 'object' && 'runs' in storage) return storage
   throw new TypeError('a file is a storage in Node only: import createReflex from reflex-agents/wrap/node')
 }
 

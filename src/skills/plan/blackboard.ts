@@ -13,9 +13,9 @@ export type Part = (typeof PARTS)[number]
 type BlackboardSource = 'settings' | 'agent_state' | 'probes' | 'override'
 
 export type Seeds = {
-  settings?: Partial<Blackboard>
-  agent_state?: Partial<Blackboard>
-  probes?: JsonFields
+  settings?: Partial<Blackboard> | undefined
+  agent_state?: Partial<Blackboard> | undefined
+  probes?: JsonFields | undefined
   /** The caller's values, which win; the values that they replace are reported. */
   override?: Partial<Blackboard>
 }

@@ -3,7 +3,7 @@ import type { ReflexConfig } from '../config.ts'
 import { createReflex as create, type StandaloneReflex } from '../reflex.ts'
 import { SCHEMA, sqlLog, sqlRows, type StandaloneSql, type StandaloneRow, type LogStore } from '../rows.ts'
 import { storageOver, type Storage } from '../storage.ts'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { warn } from '../../base/warn.ts'
 import { decodeArchive, encodeArchive, idHash, type ArchiveLine, type EncodedFile } from '../../traces/archive-file.ts'
@@ -129,16 +129,27 @@ function writeDurably(file: string, bytes: Uint8Array): void {
   renameSync(temporary, file)
 }
 
+const LOCAL = 'local://'
+
+/** The file in a folder, which is made. A path to a file stays. */
+function fileIn(place: string): string {
+  if (place === '') throw new TypeError('local:// needs a folder: local://./.reflex')
+  if (existsSync(place) && statSync(place).isFile()) return place
+  mkdirSync(place, { recursive: true })
+  return path.join(place, 'reflex.db')
+}
+
 /** `archive`: a folder for log entries that are older than its `keep_days`, by default 7. */
 type FileConfig = { file: string; archive?: LogArchiveConfig }
 
-/** As in `reflex-agents/wrap`, with `storage: {file}` for one SQLite file. */
+/** As in `reflex-agents/wrap`; `{file}` and `local://FOLDER` keep one SQLite file. */
 export function createReflex({
-  storage = 'memory',
+  storage: given = 'memory',
   ...config
-}: Omit<ReflexConfig, 'storage'> & { storage?: ReflexConfig['storage'] | FileConfig }): StandaloneReflex {
+}: Omit<ReflexConfig, 'storage'> & { storage?: ReflexConfig['storage'] | FileConfig | `${typeof LOCAL}${string}` }): StandaloneReflex {
   const { project, now } = config
-  if (typeof storage === 'string' || !('file' in storage)) return create({ ...config, storage })
+  const storage = typeof given === 'string' && given.startsWith(LOCAL) ? { file: fileIn(given.slice(LOCAL.length)) } : given
+  if (typeof storage === 'string' || !('file' in storage)) return create({ ...config, storage: storage as Storage | 'memory' })
   const archive = storage.archive && { ...storage.archive, project, ...(now && { now }) }
   return create({ ...config, storage: fileStorage(storage.file, archive) })
 }

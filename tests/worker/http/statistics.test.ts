@@ -8,6 +8,7 @@ import {
   type Family,
   type StatisticsValues,
 } from '../../../src/features/statistics/contract/statistics.ts'
+import { rates } from '../../../src/features/statistics/http/cost.ts'
 import { forgetStatistics, sumEnded } from '../../../src/features/statistics/store/sums.ts'
 import { statisticsStatement, sumStatistics, writeStatistics } from '../../../src/features/statistics/store/query.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
@@ -35,7 +36,7 @@ test('estimates the cost of one scope from its own counts, for keys that cover i
     scope: `${team}/a`,
     counts: { events: 1000, model_calls: 2 },
     model_usd: 0.25,
-    total_usd: { low: 0.25 + 0.008, high: 0.25 + 0.0168 },
+    total_usd: { low: 0.25 + rates.event.low / 1000, high: 0.25 + rates.event.high / 1000 },
   })
   expect((await cost(`${team}/b`)).status).toBe(403)
 })

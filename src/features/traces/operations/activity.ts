@@ -15,7 +15,7 @@ export const listActivity = operation(activities.at, 'listActivity', 'List what 
       .max(200)
       .optional()
       .describe('A text in the words, the decider, the scope, or the type or id of the event; case does not matter.'),
-    decider: z.enum(deciders).optional(),
+    decider: z.enum(deciders).optional().describe('What decided the event.'),
     min_cost_usd: z.coerce.number<string>().min(0).optional().describe('What cost at least as much, or whose price is unknown.'),
     limit: pageLimit(100),
   }),
