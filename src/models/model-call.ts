@@ -54,7 +54,13 @@ export const promptHash = (prompt: LanguageModelV4Prompt): Promise<string> => sh
  * The tools that a call offers, with their schemas and by name, and its options, such as the
  * temperature.
  */
-export function requestOf({ prompt: _prompt, abortSignal: _signal, headers: _headers, tools, ...options }: LanguageModelV4CallOptions) {
+export function requestOf({
+  prompt: _prompt,
+  abortSignal: _signal,
+  headers: _headers,
+  tools,
+  ...options
+}: LanguageModelV4CallOptions): Omit<LanguageModelV4CallOptions, 'prompt' | 'abortSignal' | 'headers'> {
   return { ...options, ...(tools && { tools: tools.toSorted((one, other) => (one.name < other.name ? -1 : 1)) }) }
 }
 

@@ -84,6 +84,7 @@ test('a stranger can buy a reflex in the dashboard and read in its trace what it
     dashboard.open('/', { key: keys.stranger }),
     dashboard.open(accountPage('key:maker'), { key: keys.maker }),
   ])
+  await page.getByRole('link', { name: 'Settings', exact: true }).click()
   await page.getByRole('link', { name: 'Market' }).click()
   await page.getByLabel('Search listings').fill('thanks')
   await page.getByRole('button', { name: 'Show' }).click()

@@ -38,9 +38,9 @@ export type OfScope = { path: string; settings: Settings; onDone: () => void }
 
 export const Pause = ({ path, settings: { paused }, onDone }: OfScope) =>
   paused ? (
-    <Switch path={path} patch={{ paused: null }} text="Resume" done="The scope works again." onDone={onDone} />
+    <Switch path={path} patch={{ paused: null }} text="Resume scope" done="The scope works again." onDone={onDone} />
   ) : (
-    <Switch path={path} patch={{ paused: true }} text="Pause" done="The scope is paused." dangerous onDone={onDone} />
+    <Switch path={path} patch={{ paused: true }} text="Pause scope" done="The scope is paused." dangerous onDone={onDone} />
   )
 
 const ALL = '*'
