@@ -179,7 +179,7 @@ test('the API reference shows each route, needs no other host, and sends a reque
   page.on('request', (request) => void (request.url().startsWith('data:') || hosts.add(new URL(request.url()).origin)))
   page.on('pageerror', (error) => faults.push(error.message))
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-  await page.goto(`${server.url}/docs`)
+  await page.goto(`${server.url}/v1/docs`)
   await page.locator('.opblock').first().waitFor()
   await page.getByRole('button', { name: 'Authorize' }).first().click()
   await page.locator('.auth-container input').fill(ADMIN_KEY)
