@@ -58,29 +58,44 @@ function* parted(texts: Iterable<string>): Generator<string> {
   if (parts === 0 || part.length > 0) yield part.join(',')
 }
 
-/** The object of such lines, which may be cut anywhere between two chunks. */
-export async function readJsonLines(chunks: AsyncIterable<Uint8Array>): Promise<Record<string, unknown>> {
-  const decoder = new TextDecoder()
-  const read = new Map<string, unknown[]>()
-  // A line takes many chunks: what was read of it is not searched again.
-  let rest = [] as string[]
-  for await (const chunk of chunks) {
-    const lines = decoder.decode(chunk, { stream: true }).split('\n')
+/** The lines of a text that comes in chunks, which may be cut anywhere. */
+export class LineReader {
+  readonly #decoder = new TextDecoder()
+  // A line may take many chunks: what was read of it is not searched again.
+  #rest: string[] = []
+
+  /** The lines that the chunk ends. */
+  read(chunk: Uint8Array): string[] {
+    const lines = this.#decoder.decode(chunk, { stream: true }).split('\n')
     const begun = lines.pop() ?? ''
     if (lines.length === 0) {
-      rest.push(begun)
-      continue
+      this.#rest.push(begun)
+      return []
     }
-    lines[0] = rest.join('') + lines[0]
-    rest = [begun]
-    for (const line of lines) {
+    lines[0] = this.#rest.join('') + lines[0]
+    this.#rest = [begun]
+    return lines
+  }
+
+  /** True while the last line has no end. */
+  get isCut(): boolean {
+    return this.#rest.some((text) => text !== '')
+  }
+}
+
+/** The object of such lines, which may be cut anywhere between two chunks. */
+export async function readJsonLines(chunks: AsyncIterable<Uint8Array>): Promise<Record<string, unknown>> {
+  const lines = new LineReader()
+  const read = new Map<string, unknown[]>()
+  for await (const chunk of chunks) {
+    for (const line of lines.read(chunk)) {
       const [name, value] = JSON.parse(line) as [string, unknown]
       const parts = read.get(name)
       if (parts) parts.push(value)
       else read.set(name, [value])
     }
   }
-  if (rest.some((text) => text !== '')) throw new Error('A line of JSON was cut off.')
+  if (lines.isCut) throw new Error('A line of JSON was cut off.')
   return Object.fromEntries(Array.from(read, ([name, parts]) => [name, whole(parts)]))
 }
 

@@ -5,6 +5,7 @@ import {
   type ReplayExample,
   type ReplaySide,
 } from '../../../src/features/replay/contract/replay.ts'
+import { LineReader } from '../../../src/base/json-lines.ts'
 import type { Spent } from '../../../src/features/replay/contract/what-if.ts'
 import { refused } from '../../lib/api.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
@@ -51,11 +52,9 @@ async function followRange(
     throw new CliError(`POST ${at} was not answered: ${messageOf(error)}`, `Check that the server runs at ${url}: reflex doctor`, error)
   })
   if (!response.ok || !response.body) throw await refused(response, `POST ${at}`)
-  let rest = ''
-  for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) {
+  const lines = new LineReader()
+  for await (const chunk of response.body) {
+    for (const line of lines.read(chunk)) {
       const { progress, report, error } = JSON.parse(line) as { progress?: RangeProgress; report?: RangeReport; error?: string }
       if (progress) show(progress)
       if (report) return report

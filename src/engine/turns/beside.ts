@@ -1,19 +1,11 @@
-import type { TurnEnding } from '../../agent/turn-ending.ts'
 import { DecisionContext } from '../../core/decision-context.ts'
 import { newSpanId } from '../../core/event.ts'
 import { v7 as uuidv7 } from 'uuid'
-import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { Stored } from '../inbox/inbox.ts'
 import { turnHead } from '../log/spans.ts'
-import { keep, nothingYet, noUsage, type Turn } from './turn.ts'
-
-/** The part of a turn that is needed to log its end after a crash. */
-export type BesideRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
-type BesideEnd =
-  | Pick<TurnEnding, 'status' | 'result' | 'error' | 'stack'>
-  | { status: 'cancelled' | 'lost'; result: null; error: string; stack?: null }
+import { keep, nothingYet, noUsage, type Turn, type TurnRecord } from './turn.ts'
 
 /**
  * Turns beside the turn lane: each answers one request, and changes nothing of the context, so that
@@ -78,38 +70,8 @@ export class BesideTurns {
     }
   }
 
-  /** Logs the end of a turn. Returns the entry's `seq`. */
-  end(unit: Unit, turn: Turn, { status, result, error, stack = null }: BesideEnd): number {
-    const { log, effects, memory } = this.#parts
-    const { turn_id, head, since, started_seq, usage, failed_calls, warnings, readings } = turn
-    const { clock, done } = readings
-    const log_seq = unit.log({
-      ...head,
-      duration_ms: unit.now - since,
-      kind: 'turn-ended',
-      turn_id,
-      started_seq,
-      status,
-      cleared: 0,
-      usage,
-      beside: true,
-      result: log.clean(result, head.trace_id),
-      error,
-      ...(stack && { stack }),
-      ...(failed_calls.length > 0 && { failed_calls }),
-      scratch: log.clean(memory.live.scratch, head.trace_id),
-      acts: log.clean(turn.acts, head.trace_id) as Turn['acts'],
-      ...(warnings.length > 0 && { warnings }),
-      ...(clock.length > 0 && { clock }),
-      ...(done.length > 0 && { done }),
-    })
-    if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })
-    effects.forgetTurn(turn_id)
-    return log_seq
-  }
-
   /** Logs that the object died during a turn. */
-  lost(unit: Unit, { turn_id, head, since, started_seq }: BesideRecord, error: string): number {
+  lost(unit: Unit, { turn_id, head, since, started_seq }: TurnRecord, error: string): number {
     const { memory, log } = this.#parts
     const scratch = log.clean(memory.live.scratch, head.trace_id)
     const nothing = { result: null, cleared: 0, usage: noUsage(), scratch, acts: [], beside: true as const }

@@ -49,13 +49,13 @@ export class TurnLedger {
   cancel(unit: Unit, turn: Turn, reason: string, by: Requested): void {
     unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, ...by })
     this.#parts.settlement.end(unit, seqsOf(turn.claimed), { status: 'cancelled', outcome: { by: 'cancel', reason } })
-    this.#ended(unit, turn, { status: 'cancelled', result: null, error: reason })
+    logEnd(this.#parts, unit, turn, { status: 'cancelled', result: null, error: reason })
   }
 
   /** Ends a turn and makes its events pending again. */
   interrupt(unit: Unit, turn: Turn, reason: string): void {
     this.#parts.rows.release(unit, turn.turn_id, { due_at: 0 })
-    this.#ended(unit, turn, { status: 'interrupted', result: null, error: reason })
+    logEnd(this.#parts, unit, turn, { status: 'interrupted', result: null, error: reason })
   }
 
   #settle(unit: Unit, turn: Turn, ending: TurnEnding): void {
@@ -76,7 +76,7 @@ export class TurnLedger {
         const seqs = seqsOf(claimed)
         const acted = ending.status === 'result'
         const cleared = acted ? memory.clearable(seen.seqs, seqs) : []
-        const log_seq = this.#ended(unit, turn, ending, cleared)
+        const log_seq = logEnd(this.#parts, unit, turn, ending, cleared)
         const isIdle = ending.status === 'none' && turn.usage.model_calls === 0 && turn.acts.length === 0 && !turn.failed_calls.length
         const idle = isIdle && { idle: true as const }
         const partial = turn.failed_calls.length + turn.failed_runs.length > 0 && { partial: true as const }
@@ -86,19 +86,19 @@ export class TurnLedger {
       }
       case 'refused': {
         rows.release(unit, turn_id, { due_at: ending.until ?? unit.now + PARKED_MS, parked: { reason: 'budget', now: unit.now } })
-        this.#ended(unit, turn, ending)
+        logEnd(this.#parts, unit, turn, ending)
         return
       }
       case 'waiting':
         return this.#wait(unit, turn, ending)
       case 'interrupted': {
         rows.release(unit, turn_id, { due_at: unit.now, interrupted: true })
-        this.#ended(unit, turn, ending)
+        logEnd(this.#parts, unit, turn, ending)
         return this.#claims.endOftenInterrupted(unit, seqsOf(claimed))
       }
       case 'failed':
       case 'timeout': {
-        const log_seq = this.#ended(unit, turn, ending)
+        const log_seq = logEnd(this.#parts, unit, turn, ending)
         const failure = settlement.failure(unit, ending.error ?? 'the turn failed', log_seq)
         // A retry would get the same answer.
         const max_attempts = ending.fault?.fault === 'refused' ? 1 : failure.max_attempts
@@ -118,33 +118,45 @@ export class TurnLedger {
     const { model_outage_s } = settings().retry
     const most_ms = model_outage_s * 1000
     const error = outage.told ?? ending.error ?? 'the model is not available'
-    const log_seq = this.#ended(unit, turn, { ...ending, error })
+    const log_seq = logEnd(this.#parts, unit, turn, { ...ending, error })
     rows.release(unit, turn.turn_id, { due_at: outage.askAt ?? at, parked: { reason: 'model', now: at, most_ms } })
     const given_up = parking.since(seqsOf(turn.claimed), 'model', at - most_ms)
     const reason = `the event waited for the model for ${model_outage_s} s (retry.model_outage_s): ${error}`
     settlement.end(unit, given_up, { status: 'dead_lettered', outcome: { by: 'failure', reason, log_seq }, error: reason })
   }
+}
 
-  #ended(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended, left: readonly number[] = []): number {
-    const { log, effects, memory } = this.#parts
-    const { turn_id, head, since, started_seq, usage, failed_calls, failed_runs, seen } = turn
-    const cleared = left.length
-    const some = cleared > 0 && cleared < seen.seqs.length ? { left: toRanges(left) } : {}
-    const acts = log.clean(turn.acts, head.trace_id) as Turn['acts']
-    const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
-    const failures = { ...(failed_calls.length > 0 && { failed_calls }), ...(failed_runs.length > 0 && { failed_runs }) }
-    const failure = { error, ...(stack !== null && { stack }), ...failures }
-    const scratch = log.clean(memory.live.scratch, head.trace_id)
-    const { clock, done, offered } = turn.readings
-    const read = { ...(clock.length > 0 && { clock }), ...(done.length > 0 && { done }), ...(offered.length > 0 && { offered }) }
-    const ending = { result: log.clean(result, head.trace_id), ...failure, cleared, ...some, usage, scratch, acts }
-    const entry = { turn_id, started_seq, status, ...ending, ...warned, ...read }
-    const log_seq = unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', ...entry })
-    if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })
-    if (turn.held) unit.write('turn', null)
-    effects.forgetTurn(turn_id)
-    return log_seq
-  }
+type EndedTurn = { status: TurnEnd; result: unknown; error: string | null; stack?: string | null }
+
+/** Logs the end of a turn, and returns the entry's `seq`. `left`: what leaves the context. */
+export function logEnd(
+  parts: Pick<LedgerParts, 'log' | 'effects' | 'memory'>,
+  unit: Unit,
+  turn: Turn,
+  ended: EndedTurn,
+  left: readonly number[] = [],
+): number {
+  const { log, effects, memory } = parts
+  const { status, result, error, stack = null } = ended
+  const { turn_id, head, since, started_seq, usage, failed_calls, failed_runs, seen } = turn
+  const cleared = left.length
+  const some = cleared > 0 && cleared < seen.seqs.length ? { left: toRanges(left) } : {}
+  const acts = log.clean(turn.acts, head.trace_id) as Turn['acts']
+  const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
+  const failures = { ...(failed_calls.length > 0 && { failed_calls }), ...(failed_runs.length > 0 && { failed_runs }) }
+  const failure = { error, ...(stack !== null && { stack }), ...failures }
+  const scratch = log.clean(memory.live.scratch, head.trace_id)
+  const { clock, done, offered } = turn.readings
+  const read = { ...(clock.length > 0 && { clock }), ...(done.length > 0 && { done }), ...(offered.length > 0 && { offered }) }
+  const ending = { result: log.clean(result, head.trace_id), ...failure, cleared, ...some, usage, scratch, acts }
+  const beside = turn.asked && { beside: true as const }
+  const entry = { turn_id, started_seq, status, ...ending, ...warned, ...read, ...beside }
+  const log_seq = unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', ...entry })
+  if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })
+  // The record is of the turn in the lane.
+  if (turn.held && !turn.asked) unit.write('turn', null)
+  effects.forgetTurn(turn_id)
+  return log_seq
 }
 
 /** A turn sees the notes of a sequence in its context. */
@@ -155,8 +167,6 @@ function shownAct(kept: unknown): EarlierAct[] {
   if (action.action_type === 'run_skill') return [{ ran: action.skill_id, inputs: action.inputs as JsonFields, outputs: output }]
   return []
 }
-
-type Ended = { status: TurnEnd; result: unknown; error: string | null; stack?: string | null }
 
 const seqsOf = (claimed: readonly Claimed[]): number[] => claimed.map(({ seq }) => seq)
 

@@ -7,6 +7,7 @@ import { MODEL_ASKED } from '../../../contract/model-asked.ts'
 import { newTraceId, scopeName } from '../../../core/event.ts'
 import { senderOf } from '../../../events/parse-event.ts'
 import { traceContextOf } from '../../../events/traceparent.ts'
+import { LineReader } from '../../../base/json-lines.ts'
 import { warn } from '../../../base/warn.ts'
 import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { check, readBody } from '../../../http/body/body.ts'
@@ -125,12 +126,12 @@ async function streamFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScop
 
 /** The lines of an answer. A stream that ends without its last line has broken off. */
 class AnswerReader {
-  readonly #reader: ReadableStreamDefaultReader<string>
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #read = new LineReader()
   #lines: string[] = []
-  #rest = ''
 
   constructor(stream: ReadableStream<Uint8Array>) {
-    this.#reader = stream.pipeThrough(new TextDecoderStream()).getReader()
+    this.#reader = stream.getReader()
   }
 
   /** Undefined after the last line. */
@@ -138,9 +139,7 @@ class AnswerReader {
     while (this.#lines.length === 0) {
       const { done, value } = await this.#reader.read()
       if (done) return undefined
-      const lines = `${this.#rest}${value}`.split('\n')
-      this.#rest = lines.pop() ?? ''
-      this.#lines = lines
+      this.#lines = this.#read.read(value)
     }
     return JSON.parse(this.#lines.shift() ?? '') as AnswerLine
   }

@@ -5,14 +5,16 @@ import {
   addToAssistant,
   filePart,
   inputOf,
+  jsonSchema,
+  namedTool,
   NotServed,
   sse,
+  withoutNulls,
   type AnswerWriter,
   type AnswerFailure,
   type ProviderForm,
   type WholeAnswer,
 } from './form.ts'
-import { jsonSchema, namedTool, withoutNulls } from './openai-chat.ts'
 
 const text = z.string()
 const source = z.looseObject({ type: text, media_type: text.optional(), data: text.optional(), url: text.optional() })

@@ -4,6 +4,7 @@ import type { ModelRequest } from '../../../contract/model-request.ts'
 import { canonicalJson, isJsonFields, jsonValue, type Json } from '../../../base/json.ts'
 import type { ModelAsked } from '../../../contract/model-asked.ts'
 import { traceOfCall, type AskedOfScope } from '../contract/answer.ts'
+import { callIn } from './form.ts'
 
 const LONGEST_TEXT = 16_000
 const MOST_TOOLS = 128
@@ -59,15 +60,8 @@ function resultsIn(messages: LanguageModelV4Prompt, all: LanguageModelV4Prompt):
       const { toolCallId: id, toolName: tool, output } = part
       const value = 'value' in output ? output.value : null
       const known = typeof value === 'string' ? (jsonValue(value) ?? value) : value
-      return [{ id, tool, input: inputOfCall(all, id), output: known }]
+      return [{ id, tool, input: callIn(all, id)?.input ?? {}, output: known }]
     })
-}
-
-function inputOfCall(prompt: LanguageModelV4Prompt, id: string): unknown {
-  for (const message of prompt)
-    if (message.role === 'assistant')
-      for (const part of message.content) if (part.type === 'tool-call' && part.toolCallId === id) return part.input
-  return {}
 }
 
 /** An output that is too long is a text, which is cut. */

@@ -1,5 +1,5 @@
-import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import type { z } from 'zod'
+import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolCallPart } from '@ai-sdk/provider'
+import { z } from 'zod'
 import type { ModelRequest } from '../../../contract/model-request.ts'
 import { isJsonFields, jsonValue } from '../../../base/json.ts'
 import type { ProviderApi } from '../../../contract/model-asked.ts'
@@ -36,6 +36,16 @@ export type ProviderForm<Body = never> = {
   failure: (failure: AnswerFailure) => object
 }
 
+export const jsonSchema = z.record(z.string(), z.unknown())
+export const namedTool = (toolName: string) => ({ type: 'tool', toolName }) as const
+
+export const withoutNulls = <Fields extends object>(fields: Fields): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as never
+
+/** The words of a content in one of OpenAI's forms. */
+export const plain = (given: string | readonly { text?: string | undefined; refusal?: string | undefined }[]): string =>
+  typeof given === 'string' ? given : given.map((one) => one.text ?? one.refusal ?? '').join('')
+
 /** A server-sent event. */
 export const sse = (data: object, name?: string): string =>
   `${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
@@ -51,14 +61,13 @@ export class NotServed extends Error {
   override readonly name = 'NotServed'
 }
 
-/** The names of calls in a prompt, by their ids: results do not repeat them. */
-export function nameOfCall(prompt: LanguageModelV4Prompt, id: string): string {
+/** The newest call with this id: results repeat neither its name nor its input. */
+export function callIn(prompt: LanguageModelV4Prompt, id: string): LanguageModelV4ToolCallPart | undefined {
   for (const message of prompt.toReversed()) {
     if (message.role !== 'assistant') continue
-    const call = message.content.find((part) => part.type === 'tool-call' && part.toolCallId === id)
-    if (call?.type === 'tool-call') return call.toolName
+    for (const part of message.content) if (part.type === 'tool-call' && part.toolCallId === id) return part
   }
-  throw new NotServed(`the result of the call ${id} follows no message with that call`)
+  return undefined
 }
 
 /** Adds a part of the assistant to its last message, since interfaces split what it did at once. */
@@ -74,11 +83,12 @@ export function addToAssistant(
 /** The results of calls that were made at once are one message. */
 export function addResult(prompt: LanguageModelV4Prompt, of: { id: string; text: string; failed?: boolean }): void {
   const { id: toolCallId, text: value, failed = false } = of
-  const toolName = nameOfCall(prompt, toolCallId)
+  const call = callIn(prompt, toolCallId)
+  if (!call) throw new NotServed(`the result of the call ${toolCallId} follows no message with that call`)
   const result = {
     type: 'tool-result' as const,
     toolCallId,
-    toolName,
+    toolName: call.toolName,
     output: { type: failed ? ('error-text' as const) : ('text' as const), value },
   }
   const last = prompt.at(-1)

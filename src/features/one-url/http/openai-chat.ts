@@ -5,8 +5,12 @@ import {
   addToAssistant,
   filePart,
   inputOf,
+  jsonSchema,
+  namedTool,
   NotServed,
+  plain,
   sse,
+  withoutNulls,
   type AnswerFailure,
   type ProviderForm,
   type WholeAnswer,
@@ -28,7 +32,6 @@ const message = z.discriminatedUnion('role', [
   z.looseObject({ role: z.literal('tool'), content, tool_call_id: text }),
 ])
 const number = z.number().nullish()
-export const jsonSchema = z.record(z.string(), z.unknown())
 const format = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('text') }),
   z.looseObject({ type: z.literal('json_object') }),
@@ -139,8 +142,6 @@ export const openaiChat: ProviderForm<Body> = {
   failure: openaiFailure,
 }
 
-export const namedTool = (toolName: string) => ({ type: 'tool', toolName }) as const
-
 function numbersOf(given: Body) {
   const { max_tokens, max_completion_tokens, temperature, top_p, presence_penalty, frequency_penalty, seed, stop } = given
   return withoutNulls({
@@ -153,9 +154,6 @@ function numbersOf(given: Body) {
     stopSequences: typeof stop === 'string' ? [stop] : stop,
   })
 }
-
-export const withoutNulls = <Fields extends object>(fields: Fields): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as never
 
 function formatOf(given: Body['response_format']) {
   if (!given || given.type === 'text') return {}
@@ -200,8 +198,6 @@ function promptOf(messages: Body['messages']): LanguageModelV4Prompt {
   }
   return prompt
 }
-
-const plain = (given: Content): string => (typeof given === 'string' ? given : given.map((one) => one.text ?? one.refusal ?? '').join(''))
 
 function userParts(given: Content) {
   if (typeof given === 'string') return [{ type: 'text' as const, text: given }]

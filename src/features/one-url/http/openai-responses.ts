@@ -5,13 +5,17 @@ import {
   addToAssistant,
   filePart,
   inputOf,
+  jsonSchema,
+  namedTool,
   NotServed,
+  plain,
   sse,
+  withoutNulls,
   type AnswerWriter,
   type ProviderForm,
   type WholeAnswer,
 } from './form.ts'
-import { jsonSchema, namedTool, openaiFailure, reasoningOf, withoutNulls } from './openai-chat.ts'
+import { openaiFailure, reasoningOf } from './openai-chat.ts'
 
 const text = z.string()
 const part = z.looseObject({ type: text, text: text.optional(), refusal: text.optional(), image_url: text.nullish() })
@@ -89,7 +93,7 @@ export const openaiResponses: ProviderForm<Body> = {
       },
     }
   },
-  whole: (answer, given) => responseOf(answer, given, { status: statusOf(answer.finish), output: outputOf(answer), usage: answer }),
+  whole: (answer, given) => responseOf(answer, given, { finish: answer.finish, output: outputOf(answer), usage: answer }),
   writer: (of, given) => new ResponseWriter(of, given),
   failure: openaiFailure,
 }
@@ -125,7 +129,6 @@ function promptOf({ instructions, input }: Body): LanguageModelV4Prompt {
 }
 
 type Content = z.infer<typeof content>
-const plain = (given: Content): string => (typeof given === 'string' ? given : given.map((one) => one.text ?? one.refusal ?? '').join(''))
 
 function userParts(given: Content) {
   if (typeof given === 'string') return [{ type: 'text' as const, text: given }]
@@ -137,20 +140,24 @@ function userParts(given: Content) {
 }
 
 type AnswerName = Pick<WholeAnswer, 'id' | 'model' | 'at'>
-type State = { status: string; output: readonly object[]; usage: Pick<WholeAnswer, 'input_tokens' | 'output_tokens'> | null }
+/** `finish`: null while the answer is being made. */
+type State = { finish: string | null; output: readonly object[]; usage: Pick<WholeAnswer, 'input_tokens' | 'output_tokens'> | null }
 
-const statusOf = (finish: string): string => (finish === 'length' || finish === 'content-filter' ? 'incomplete' : 'completed')
+/** Why an answer has no end of its own. */
+const REASONS: Readonly<Record<string, string>> = { length: 'max_output_tokens', 'content-filter': 'content_filter' }
+const statusOf = (finish: string | null): string =>
+  finish === null ? 'in_progress' : REASONS[finish] === undefined ? 'completed' : 'incomplete'
 
-function responseOf({ id, model, at }: AnswerName, given: Body, { status, output, usage }: State, finish = ''): object {
-  const reason = finish === 'content-filter' ? 'content_filter' : 'max_output_tokens'
+function responseOf({ id, model, at }: AnswerName, given: Body, { finish, output, usage }: State): object {
+  const reason = REASONS[finish ?? '']
   return {
     id: `resp_${id}`,
     object: 'response',
     created_at: at,
-    status,
+    status: statusOf(finish),
     background: false,
     error: null,
-    incomplete_details: status === 'incomplete' ? { reason } : null,
+    incomplete_details: reason === undefined ? null : { reason },
     instructions: given.instructions ?? null,
     max_output_tokens: given.max_output_tokens ?? null,
     model,
@@ -221,9 +228,8 @@ class ResponseWriter implements AnswerWriter {
     if (line.line === 'call') return [...begun, ...this.#endText(), ...this.#call(line)]
     const empty = this.#output.length === 0 && this.#said === null ? this.#say('') : []
     const ended = [...begun, ...empty, ...this.#endText()]
-    const status = statusOf(line.finish)
-    const response = responseOf(this.#of, this.#given, { status, output: this.#output, usage: line }, line.finish)
-    return [...ended, this.#event(`response.${status}`, { response })]
+    const response = responseOf(this.#of, this.#given, { finish: line.finish, output: this.#output, usage: line })
+    return [...ended, this.#event(`response.${statusOf(line.finish)}`, { response })]
   }
 
   failed(failure: Parameters<AnswerWriter['failed']>[0]): string {
@@ -239,7 +245,7 @@ class ResponseWriter implements AnswerWriter {
   #begin(): string[] {
     if (this.#began) return []
     this.#began = true
-    const response = responseOf(this.#of, this.#given, { status: 'in_progress', output: [], usage: null })
+    const response = responseOf(this.#of, this.#given, { finish: null, output: [], usage: null })
     return [this.#event('response.created', { response }), this.#event('response.in_progress', { response })]
   }
 

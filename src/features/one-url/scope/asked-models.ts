@@ -12,9 +12,10 @@ import type { Event } from '../../../core/event.ts'
 import type { Applied, Next, ScopeFeature } from '../../../engine/feature.ts'
 import type { Stored } from '../../../engine/inbox/inbox.ts'
 import type { Job } from '../../../engine/jobs.ts'
-import { BesideTurns, type BesideRecord } from '../../../engine/turns/beside.ts'
+import { BesideTurns } from '../../../engine/turns/beside.ts'
 import { depsOf } from '../../../engine/turns/deps.ts'
-import type { Turn } from '../../../engine/turns/turn.ts'
+import { logEnd } from '../../../engine/turns/ledger.ts'
+import type { Turn, TurnRecord } from '../../../engine/turns/turn.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
 import { cleanEvent } from '../../../events/parse-event.ts'
@@ -31,7 +32,7 @@ const AT_ONCE = 64
 const REFLEX_MS = 10_000
 const DIED = 'the server died, was reset or was evicted in the middle of the answer'
 
-type Answering = { seq: number; turn?: BesideRecord }
+type Answering = { seq: number; turn?: TurnRecord }
 /** A request whose caller waits. */
 type Live = { asked: AskedOfScope; out: AnswerStream; taken: PromiseWithResolvers<boolean>; leave: (why: string) => void }
 type Parts = Collaborators
@@ -225,7 +226,7 @@ export class AskedModels implements ScopeFeature {
         for (const feature of features) feature.taught?.(end, turn.shown)
         for (const feature of features) feature.eventsDecided?.(end, events, { by: 'turn', acts: turn.acts }, turn.outputs)
         for (const feature of features) feature.turned?.(end, turn.claimed, turn.acts)
-        const log_seq = this.#turns.end(end, turn, ending)
+        const log_seq = logEnd(this.#parts, end, turn, ending)
         const partial = turn.failed_calls.length > 0 && { partial: true as const }
         const outcome = { by: 'turn' as const, turn_id: turn.turn_id, log_seq, ...partial }
         settlement.end(end, [seq], { status: 'completed', outcome, attempts: 1 })
@@ -233,7 +234,7 @@ export class AskedModels implements ScopeFeature {
       }
       const reason = ending.error ?? 'the turn failed'
       const left = turn.signal.aborted && LEFT.test(reason)
-      const log_seq = this.#turns.end(end, turn, left ? { status: 'cancelled', result: null, error: reason } : ending)
+      const log_seq = logEnd(this.#parts, end, turn, left ? { status: 'cancelled', result: null, error: reason } : ending)
       settlement.end(end, [seq], { status: 'cancelled', outcome: { by: 'failure', reason, log_seq }, error: reason, attempts: 1 })
     })
   }
