@@ -26,6 +26,8 @@ const pagesOfDocs: Plugin = {
     const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.md')).toSorted()
     const sources = new Map(await Promise.all(names.map(async (name) => [name, await readFile(path.join(folder, name), 'utf8')] as const)))
     const readme = await readFile(path.join(folder, '../README.md'), 'utf8')
+    const styles = ['src/css/base.css', 'documentation/style.css'].map((name) => readFile(path.join(import.meta.dirname, name), 'utf8'))
+    this.emitFile({ type: 'asset', fileName: 'docs/style.css', source: (await Promise.all(styles)).join('') })
     for (const [name, source] of documentation(readme, sources)) this.emitFile({ type: 'asset', fileName: `docs/${name}`, source })
   },
 }

@@ -111,29 +111,21 @@ function htmlOf(text: string, page: string): string {
 }
 
 function sectionsOf(text: string, page: string, title: string): Section[] {
-  const parts = text.split(/^(?=#{1,4} )/m).filter((part) => part.trim() !== '')
-  const path_of_page = linkTo(page, INDEX)
-  return withoutHeadingsInCode(parts).map((part) => {
-    const [, heading = title] = /^#{1,4} (.*)$/m.exec(part) ?? []
-    const body = part.replace(/^#{1,4} .*$/m, '').replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+  let part = { heading: title, body: '' }
+  const parts: (typeof part)[] = []
+  // Not by lines: a comment of a shell in a block of code looks like a heading.
+  for (const token of new Marked().lexer(text)) {
+    if (token.type === 'heading') parts.push((part = { heading: (token as Tokens.Heading).text, body: '' }))
+    else part.body += token.raw
+  }
+  return parts.map(({ heading, body }) => {
     const plain = body
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
       .replaceAll(/```\w*|[|`*]|-{3,}/g, ' ')
       .replaceAll(/\s+/g, ' ')
       .trim()
-    return { page: path_of_page, title, heading: heading.replaceAll('`', ''), anchor: anchorOf(heading), text: plain }
+    return { page: linkTo(page, INDEX), title, heading: heading.replaceAll('`', ''), anchor: anchorOf(heading), text: plain }
   })
-}
-
-/** A line `# …` in a block of code, such as a comment of a shell, begins no section. */
-function withoutHeadingsInCode(parts: readonly string[]): string[] {
-  const whole: string[] = []
-  let is_code = false
-  for (const part of parts) {
-    if (is_code) whole.push(`${whole.pop() ?? ''}${part}`)
-    else whole.push(part)
-    if ((part.match(/^ *```/gm)?.length ?? 0) % 2 === 1) is_code = !is_code
-  }
-  return whole
 }
 
 const escape = (text: string): string =>
