@@ -67,7 +67,10 @@ async function filled({ reflex, folder }: Place, { scopes, events, progress }: F
     memory = Math.max(memory, await memoryOf(folder))
     progress(`tenth ${tenth + 1}: ${Math.round(rates.at(-1) ?? 0)} events/s, ${(memory / 1e6).toFixed(0)} MB`)
   }
-  const known = async () => (await reflex.inboxes()).open === 0 && (await reflex.inboxes()).scopes >= Math.min(scopes, events / TOGETHER)
+  const known = async () => {
+    const inboxes = await reflex.inboxes()
+    return inboxes.open === 0 && inboxes.scopes >= Math.min(scopes, events / TOGETHER)
+  }
   await until(known, { pause_ms: 1000, what: 'D1 to know all scopes', timeout_ms: 900_000 })
   return { rates, memory }
 }

@@ -9,6 +9,7 @@ import { userText } from '../skills/model/prompt.ts'
 import { actsOf } from '../skills/session/context.ts'
 import type { ProposalSession } from '../skills/session/session.ts'
 import { childHead } from '../traces/ids.ts'
+import { addedUsage } from '../traces/usage.ts'
 import type { ProcessLog } from './process-log.ts'
 
 /** Characters of the users' messages by which learning knows what a turn was for. */
@@ -28,7 +29,7 @@ export class LoggedTurn extends ModelTurn {
   readonly #parts: LoggedTurnParts
   readonly #acts: Act[]
   readonly #answers: WrappedAnswer[] = []
-  readonly #usage: Usage = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
+  #usage: Usage = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
   readonly #models = new WeakMap<LanguageModelV4, LanguageModelV4>()
   #began: number | null = null
 
@@ -74,10 +75,8 @@ export class LoggedTurn extends ModelTurn {
   called(call: LoggedCall, { prompt, request }: Pick<AskedOfTurn, 'prompt' | 'request'>): void {
     const { log, head } = this.#parts
     const { model, status, prompt_hash, finish_reason, error, input_tokens, output_tokens, cost_usd, duration_ms } = call
-    this.#usage.input_tokens += input_tokens
-    this.#usage.output_tokens += output_tokens
-    this.#usage.model_calls += 1
-    this.#usage.cost_usd = this.#usage.cost_usd === null || cost_usd === null ? null : this.#usage.cost_usd + cost_usd
+    const usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
+    this.#usage = addedUsage(this.#usage, usage)
     log.append(
       { ...childHead(head), duration_ms },
       {
@@ -91,7 +90,7 @@ export class LoggedTurn extends ModelTurn {
         content: log.clean(call.content.map(readable)),
         finish_reason,
         error: log.clean(error) as string | null,
-        usage: { input_tokens, output_tokens, cost_usd, model_calls: 1 },
+        usage,
       },
     )
   }
@@ -115,7 +114,7 @@ export class LoggedTurn extends ModelTurn {
         ...ending,
         error: log.clean(error) as string | null,
         cleared: 0,
-        usage: { ...this.#usage },
+        usage: this.#usage,
         scratch: {},
         acts: log.clean([...this.#acts]) as Act[],
       },

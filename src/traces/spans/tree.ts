@@ -1,4 +1,5 @@
 import type { Span, TraceReport } from '../../contract/reports/trace.ts'
+import { addedUsage } from '../usage.ts'
 import { add, isOutcome, iso, settle, shown, statusOf, type LoggedEntry, type Node } from './node.ts'
 
 /** Deeper spans hang below this level: JSON is read and written recursively. */
@@ -98,13 +99,9 @@ function callerOf(roots: Node[], trace_id: string): Node {
 }
 
 function usageOf(logged: readonly LoggedEntry[]): TraceReport['usage'] {
-  const usage: TraceReport['usage'] = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
-  for (const { entry } of logged) {
-    if (entry.kind !== 'model-called') continue
-    usage.input_tokens += entry.usage.input_tokens
-    usage.output_tokens += entry.usage.output_tokens
-    usage.model_calls += entry.usage.model_calls
-    usage.cost_usd = usage.cost_usd === null || entry.usage.cost_usd === null ? null : usage.cost_usd + entry.usage.cost_usd
-  }
-  return usage
+  const nothing = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
+  return logged.reduce<TraceReport['usage']>(
+    (sum, { entry }) => (entry.kind === 'model-called' ? addedUsage(sum, entry.usage) : sum),
+    nothing,
+  )
 }

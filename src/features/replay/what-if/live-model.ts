@@ -1,16 +1,10 @@
+import { addedUsage } from '../../../traces/usage.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4GenerateResult } from '@ai-sdk/provider'
 import type { Usage } from '../../../contract/log-entry.ts'
 import type { ReplayBudget, Spent } from '../contract/what-if.ts'
 import { costOf, type OwnPrices, meter } from '../../../models/model-call.ts'
 
 type LiveCall = Usage & { duration_ms: number }
-
-export const sum = (one: Usage, other: Usage): Usage => ({
-  input_tokens: one.input_tokens + other.input_tokens,
-  output_tokens: one.output_tokens + other.output_tokens,
-  model_calls: one.model_calls + other.model_calls,
-  cost_usd: one.cost_usd === null || other.cost_usd === null ? null : one.cost_usd + other.cost_usd,
-})
 
 const nothing = (): LiveCall => ({ input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0, duration_ms: 0 })
 
@@ -56,7 +50,7 @@ export class LiveModel {
   }
 
   #count(call: LiveCall): void {
-    this.#spent = sum(this.#spent, call)
-    this.#taken = { ...sum(this.#taken, call), duration_ms: this.#taken.duration_ms + call.duration_ms }
+    this.#spent = addedUsage(this.#spent, call)
+    this.#taken = { ...addedUsage(this.#taken, call), duration_ms: this.#taken.duration_ms + call.duration_ms }
   }
 }

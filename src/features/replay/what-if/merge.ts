@@ -1,6 +1,6 @@
 import { equivalenceOf, type ReplayReport, type ReplaySide } from '../contract/replay.ts'
 import type { Spent } from '../contract/what-if.ts'
-import { sum } from './live-model.ts'
+import { addedUsage } from '../../../traces/usage.ts'
 
 /** A report for the scopes that a trace went through. */
 export function mergeReports(reports: readonly ReplayReport[]): ReplayReport {
@@ -29,7 +29,7 @@ function mergeTwo(left: ReplayReport, right: ReplayReport): ReplayReport {
 function sumOfSides(left: ReplaySide, right: ReplaySide): ReplaySide {
   const unanswered = (left.unanswered ?? 0) + (right.unanswered ?? 0)
   return {
-    usage: sum(left.usage, right.usage),
+    usage: addedUsage(left.usage, right.usage),
     effects: left.effects + right.effects,
     duration_ms: left.duration_ms + right.duration_ms,
     ...(unanswered > 0 && { unanswered }),

@@ -15,7 +15,7 @@ import type { Recording } from '../recording.ts'
 import { decideAgain } from '../replay.ts'
 import { Comparison } from '../report.ts'
 import { Source, type ReplayHost } from '../source.ts'
-import { sum } from './live-model.ts'
+import { addedUsage } from '../../../traces/usage.ts'
 import { aroundOf, type Resolved } from './what-if.ts'
 import type { World } from './world.ts'
 
@@ -253,7 +253,7 @@ const workedMs = (entries: readonly LogEntry[]): number =>
   entries.reduce((ms, { kind, duration_ms }) => ms + (kind === 'turn-ended' || kind === 'action-ended' ? (duration_ms ?? 0) : 0), 0)
 
 const added = (one: ReplaySide, other: ReplaySide): ReplaySide => ({
-  usage: sum(one.usage, other.usage),
+  usage: addedUsage(one.usage, other.usage),
   effects: one.effects + other.effects,
   duration_ms: one.duration_ms + other.duration_ms,
   ...(other.unanswered !== undefined && { unanswered: (one.unanswered ?? 0) + other.unanswered }),

@@ -13,7 +13,8 @@ import { decideAgain } from '../replay.ts'
 import { Unrecorded, Comparison } from '../report.ts'
 import { Source, type ReplayHost } from '../source.ts'
 import { basisWith, settingsChange } from './changes.ts'
-import { sum, type LiveModel } from './live-model.ts'
+import { addedUsage } from '../../../traces/usage.ts'
+import type { LiveModel } from './live-model.ts'
 import { World } from './world.ts'
 
 /** Compares what was decided, not what it was decided from, which the changes exchange. */
@@ -125,7 +126,7 @@ export function aroundOf(recording: Recording, resolved: Resolved, host: ReplayH
   const side = (recorded: ReplaySide, { usage, duration_ms }: ReplaySide): ReplaySide => {
     const asked = resolved.live?.taken()
     return {
-      usage: asked ? sum(usage, asked) : usage,
+      usage: asked ? addedUsage(usage, asked) : usage,
       effects: effects().reduce((count, { change, act }) => count + (act === 'call_tool' ? SIGN[change] : 0), recorded.effects),
       duration_ms: Math.max(0, duration_ms) + (asked?.duration_ms ?? 0),
       unanswered: live.unanswered,

@@ -33,8 +33,9 @@ export const activityRoutes = resource().openapiRoutes([
 
 function isSought({ words, decided_by, cost_usd, scopes, first_event }: Activity, { q, decider, min_cost_usd }: Sought): boolean {
   const texts = [words, decided_by?.name ?? decided_by?.by, ...scopes, first_event?.type, first_event?.id]
+  const sought = q?.toLowerCase()
   return (
-    (q === undefined || texts.some((text) => text?.toLowerCase().includes(q.toLowerCase()) === true)) &&
+    (sought === undefined || texts.some((text) => text?.toLowerCase().includes(sought) === true)) &&
     (decider === undefined || decided_by?.by === decider) &&
     (min_cost_usd === undefined || cost_usd === null || cost_usd >= min_cost_usd)
   )

@@ -1,6 +1,7 @@
 import type { Action } from '../../../contract/action.ts'
 import type { Outcome } from '../../../contract/event-record.ts'
 import type { EntryKind, LogEntry } from '../../../contract/log-entry.ts'
+import { addedCost } from '../../../traces/usage.ts'
 import { brief } from '../../../traces/entries/sentences.ts'
 import type { Activity } from '../contract/activity.ts'
 
@@ -124,10 +125,9 @@ export function inWords(entries: readonly LogEntry[], whole: string): Pick<Activ
   const end = outcomes.find(({ decided_by }) => decided_by?.name !== null) ?? outcomes.at(-1)
   const said = [...acts.slice(0, MOST_ACTS), ...(acts.length > MOST_ACTS ? [`${acts.length - MOST_ACTS} more`] : [])]
   if (failure && end && said.length > 0) said.push(end.else)
-  let cost_usd: number | null = 0
-  for (const entry of entries) {
-    if (entry.kind !== 'model-called') continue
-    cost_usd = cost_usd === null || entry.usage.cost_usd === null ? null : cost_usd + entry.usage.cost_usd
-  }
+  const cost_usd = entries.reduce<number | null>(
+    (sum, entry) => (entry.kind === 'model-called' ? addedCost(sum, entry.usage.cost_usd) : sum),
+    0,
+  )
   return { words: said.join(', ') || end?.else || whole, decided_by: end?.decided_by ?? null, cost_usd }
 }
