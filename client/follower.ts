@@ -72,6 +72,12 @@ export class Follower {
     this.#isOver = true
     clearInterval(this.#pulse)
     clearTimeout(this.#pause)
+    const socket = this.#socket
+    // Browsers report an error if a socket is closed while it opens.
+    if (socket?.readyState === WebSocket.CONNECTING) {
+      this.#socket = null
+      socket.addEventListener('open', () => socket.close())
+    }
     this.#drop()
   }
 

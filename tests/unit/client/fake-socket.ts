@@ -1,5 +1,6 @@
 /** A WebSocket whose server is the test. */
 export class FakeSocket extends EventTarget {
+  static readonly CONNECTING = 0
   static readonly all: FakeSocket[] = []
   readonly url: URL
   readonly sent: string[] = []

@@ -240,6 +240,17 @@ test('closing ends it, and what was not acknowledged fails', async () => {
   await expect(send({ content: 'too late' })).rejects.toThrow('closed')
 })
 
+test('a connection that is closed while it opens is closed once it is open, and reports nothing', async () => {
+  const onEntry = vi.fn<() => void>()
+  const { close } = connect({ onEntry })
+  const socket = await nextSocket()
+  close()
+  expect(socket.readyState).toBe(0)
+  socket.open().receive(entry(1))
+  expect(socket.readyState).toBe(3)
+  expect(onEntry).not.toHaveBeenCalled()
+})
+
 test('the same event, sent again before its answer, goes out once', async () => {
   const { send } = connect()
   const socket = (await nextSocket()).open()
