@@ -44,7 +44,7 @@ export const approval = z
     kind: z
       .enum(['run', 'promotion', 'activation', 'payment', 'call'])
       .describe(
-        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence, to which the approval is bound: when later decisions disagree, the question is withdrawn. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person. `call`: a call of the tool `skill_id` that touches the `anchors` of the scope, or whose destinations no trusted origin names, which `origins` lists (docs/security.md).',
+        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence, to which the approval is bound: when later decisions disagree, the question is withdrawn. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person. `call`: a call of the tool `skill_id` that touches the `anchors` of the scope, or whose destinations no trusted origin names, which `origins` lists, beside `named_by`: the origins of the other arguments (docs/security.md).',
       ),
     skill_id: z.string(),
     version: z.string(),

@@ -156,6 +156,8 @@ export type EntryBody =
       step?: StepPlace
       /** Destinations that no trusted origin names. */
       origins?: Doubt[]
+      /** The trusted origins of other arguments, by their paths. */
+      named_by?: Readonly<Record<string, string>>
     }
   | {
       kind: 'effect-ended'

@@ -26,4 +26,10 @@ export const anchorsSetting = setting(
  * A call of any tool that needs a person because its input touches `anchors`, by name, or because
  * no trusted origin names its destinations.
  */
-export type AnchoredCall = { tool: string; input: Record<string, unknown>; anchors: string[]; origins?: Doubt[] }
+export type AnchoredCall = {
+  tool: string
+  input: Record<string, unknown>
+  anchors: string[]
+  origins?: Doubt[]
+  named_by?: Record<string, string>
+}

@@ -8,11 +8,21 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import { declaredDestinations, type GivenBefore, openArguments, type Planned } from '../../skills/plan/compile.ts'
 import { shownNames } from '../../tools/define-tool.ts'
 import { destinationsIn, readsAddress, readsNamed, type Destination } from '../../tools/origins/destinations.ts'
-import { doubtsOf, mayDirect, originOf, originText, senderOf, type Sources, type Text, weakest } from '../../tools/origins/origin-of.ts'
+import {
+  doubtsOf,
+  mayDirect,
+  namesOf,
+  originOf,
+  originText,
+  senderOf,
+  type Sources,
+  type Text,
+  weakest,
+} from '../../tools/origins/origin-of.ts'
 import { isMask } from '../../traces/redact.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import type { EffectRequest } from './effect.ts'
-import { fieldsIn, isFreeText, formOf, isUntrustedAt, WholeWords, KnownValues, NO_TEXT } from '../../tools/origins/values.ts'
+import { fieldsIn, isFreeText, formOf, isUntrustedAt, WholeWords, KnownValues, NO_TEXT, wantedOf } from '../../tools/origins/values.ts'
 
 /** Entries of the log from which the outputs of earlier calls are read, once after a start. */
 const MOST_ENTRIES = 2000
@@ -92,10 +102,21 @@ export class CallOrigins {
     // The gate has judged the steps of a plan, and a person has set what the blackboard reads.
     const is_set = turn_id === null && !('by' in cause && cause.by.startsWith('dry:'))
     if (approved || step || is_set) return []
-    const destinations = destinationsIn(input, definition)
+    return this.#judged(tool, destinationsIn(input, definition), this.#ownOf(cause), words ? [words] : [])
+  }
+
+  /** The trusted origins of a call's arguments, by their paths, for people who look at it. */
+  namesOf({ cause, words }: Pick<Asked, 'cause' | 'words'>, input: unknown): Record<string, string> {
+    const own = this.#ownOf(cause)
+    const events = [...this.#parts.memory.live.events, ...(words ? [words] : [])]
+    this.#read()
+    return namesOf(fieldsIn(input), (value) => own(value) ?? this.#trusted(value, events))
+  }
+
+  /** The constants of the reflex that calls, if a person wrote it. */
+  #ownOf(cause: Asked['cause']): Sources['trusted'] {
     const code = 'by' in cause ? this.#codeOf(cause.by) : null
-    const own = (value: string | number): Origin | null => (code !== null && wordsOf(code).has(value) ? { from: 'manifest' } : null)
-    return this.#judged(tool, destinations, own, words ? [words] : [])
+    return (value) => (code !== null && wordsOf(code).has(value) ? { from: 'manifest' } : null)
   }
 
   /**
@@ -176,17 +197,18 @@ export class CallOrigins {
 
   #trusted(value: string | number, events: readonly Event[]): Origin | null {
     const { settings } = this.#parts
+    const wanted = wantedOf(value)
     for (const event of events.slice(-MOST_EVENTS).toReversed()) {
       if (!mayDirect(event, settings())) continue
       const { fields, words } = saidIn(event)
-      const field = fields.get(formOf(value))
+      const field = fields.get(wanted.form)
       if (field !== undefined) return { from: 'event', place: `${event.type}.${field}` }
-      if (words.has(value)) return { from: 'user' }
+      if (words.has(wanted)) return { from: 'user' }
     }
-    if (this.#edits.some((words) => words.has(value))) return { from: 'user' }
+    if (this.#edits.some((words) => words.has(wanted))) return { from: 'user' }
     const place = this.#known.find(value)
     if (place !== undefined) return { from: 'output', place }
-    const set = constantsOf(settings()).find(([, words]) => words.has(value))
+    const set = constantsOf(settings()).find(([, words]) => words.has(wanted))
     return set ? { from: 'setting', place: set[0] } : null
   }
 

@@ -44,7 +44,8 @@ type LaneParts = Pick<Reflexes, Used> & {
   origins: CallOrigins
 }
 /** `input` is as it is logged; if it names secrets, `filled` is what the tool is called with. */
-type ReadyRequest = EffectRequest & { filled: Filled; doubts: readonly Doubt[] }
+type ReadyRequest = EffectRequest & { filled: Filled } & Judged
+type Judged = { doubts: readonly Doubt[]; named_by: Readonly<Record<string, string>> }
 /** An effect in the lane. `place` is null if it has no journal row. */
 /** Returns the id of the approval; null if an equal question waits already. */
 type AskForCall = (call: AnchoredCall, why: string, place: EntryHead) => Promise<string | null>
@@ -87,10 +88,10 @@ export class EffectLane {
     const filled = fillSecrets(this.#parts, request)
     const parsed = effectInput({ ...request, input: filled.input })
     const input = filled.names.length > 0 ? request.input : parsed
-    const doubts = await this.#demandPerson({ ...request, input }, parsed)
+    const judged = await this.#demandPerson({ ...request, input }, parsed)
     const leave = await this.#enter(request.signal)
     try {
-      return await this.#inLane({ ...request, input, filled: { ...filled, input: parsed }, doubts }, leave)
+      return await this.#inLane({ ...request, input, filled: { ...filled, input: parsed }, ...judged }, leave)
     } catch (error) {
       leave()
       throw error
@@ -104,25 +105,26 @@ export class EffectLane {
 
   /**
    * Throws if the call touches an anchor or goes where no trusted origin sends it, and nobody
-   * allowed it. Returns the doubts for the log.
+   * allowed it. Returns the origins of the arguments for the log.
    */
-  async #demandPerson(request: EffectRequest, called_with: unknown): Promise<readonly Doubt[]> {
+  async #demandPerson(request: EffectRequest, called_with: unknown): Promise<Judged> {
     const { tool, input, turn_id, step, head, signal, approved = false } = request
     const { anchors: all, origins: mode } = this.#parts.settings()
     const anchors = approved ? [] : anchorsTouched(all, { tool, input: called_with })
     const found = this.origins.doubts(request, called_with)
     const doubts = found.map(({ doubt }) => doubt)
+    const named_by = this.origins.namesOf(request, called_with)
     const said = found.map(({ sentence }) => sentence)
     if (request.unneeded && !approved) said.push(NOT_NEEDED)
     const asks = (mode === 'ask' && said.length > 0) || said.includes(NOT_NEEDED)
     if (mode === 'refuse' && said.length > 0) throw new Error(`${tool} is refused: ${said.join('; ')}`)
-    if (anchors.length === 0 && !asks) return doubts
+    if (anchors.length === 0 && !asks) return { doubts, named_by }
     signal.throwIfAborted()
     const reasons = [...(anchors.length > 0 ? [whyAnchored(anchors)] : []), ...(asks ? [whyDoubted(said)] : [])]
     const why = `${tool} ${reasons.join(', and ')}`
     if (step) throw new Error(`${why}: set policy.needs_approval_if of the skill, since this was not known before its run`)
     if (turn_id === null) throw new Error(why)
-    const call = { tool, input: input as AnchoredCall['input'], anchors, ...(asks && { origins: doubts }) }
+    const call = { tool, input: input as AnchoredCall['input'], anchors, named_by, ...(asks && { origins: doubts }) }
     const approval_id = await this.#ask(call, why, head)
     throw new AwaitsPerson(
       `${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`,
@@ -202,6 +204,7 @@ export class EffectLane {
       cause: request.cause,
       ...(step && { step }),
       ...(request.doubts.length > 0 && { origins: this.#shown(request.doubts, request) as Doubt[] }),
+      ...(Object.keys(request.named_by).length > 0 && { named_by: request.named_by }),
     })
     if (place) this.#parts.journal.begin(unit, { ...place, tool: request.tool, arguments_hash, key, log_seq, started_at: started })
     return { id, place, key, head, started }

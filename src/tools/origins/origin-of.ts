@@ -6,7 +6,7 @@ import type { Event } from '../../core/event.ts'
 import { secretHider } from '../../base/secrets.ts'
 import type { Destination } from './destinations.ts'
 import { isMask } from '../../traces/redact.ts'
-import { formOf } from './values.ts'
+import { formOf, type Field } from './values.ts'
 
 /** A text that directs nothing by itself. `in`: its event type or tool. */
 export type Text = { in: string; place: string; said: string; text: string; sender?: string | undefined }
@@ -113,6 +113,23 @@ const loose = (text: string): string =>
     .normalize('NFKC')
     .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
     .toLowerCase()
+
+/** Arguments of one call whose origins are shown. */
+const MOST_NAMED = 20
+/** A longer text is words. */
+const LONGEST_NAMED = 256
+
+/** The trusted origins of fields, by path. A list has one if all of its items do, the weakest. */
+export function namesOf(fields: Iterable<Field>, trusted: Sources['trusted']): Record<string, string> {
+  const found = new Map<string, Origin | null>()
+  for (const { path, value } of fields) {
+    const before = found.get(path)
+    if (before === null || (before === undefined && found.size >= MOST_NAMED)) continue
+    const origin = typeof value === 'string' && value.length > LONGEST_NAMED ? null : trusted(value)
+    found.set(path, origin && before ? weakest([before, origin]) : origin)
+  }
+  return Object.fromEntries([...found].flatMap(([path, origin]) => (origin ? [[path, originText(origin)]] : [])))
+}
 
 /** Values of one call that are searched for in texts. A search reads all of them. */
 const MOST_SEARCHED = 20

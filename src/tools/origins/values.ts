@@ -47,6 +47,14 @@ const wordsOf = (text: string): string[] =>
 /** The pieces of a word between letters of a script without spaces, such as an address. */
 const piecesOf = (word: string): string[] => (UNSPACED.test(word) ? word.split(UNSPACED).filter((piece) => piece !== '') : [])
 
+/** A value as texts are asked for it. It is made once for many texts. */
+export type Wanted = { form: string; words: readonly string[]; groups: RegExp | null }
+
+export function wantedOf(value: string | number): Wanted {
+  const form = formOf(value)
+  return { form, words: wordsOf(String(value)), groups: isGrouped(form) ? groupsOf(form) : null }
+}
+
 /** A text that is asked for whole words, such as a name, an address or a grouped number. */
 export class WholeWords {
   readonly #words: readonly string[]
@@ -60,12 +68,11 @@ export class WholeWords {
   }
 
   /** True if the value stands in the text, and is not a part of a longer word. */
-  has(value: string | number): boolean {
-    const form = formOf(value)
+  has(value: string | number | Wanted): boolean {
+    const { form, words, groups } = typeof value === 'object' ? value : wantedOf(value)
     if (form === '') return false
     if (this.#known.has(form)) return true
-    if (isGrouped(form) && groupsOf(form).test(this.#digits)) return true
-    const words = wordsOf(String(value))
+    if (groups?.test(this.#digits)) return true
     return words.length > 1 && this.#words.some((_, at) => words.every((word, index) => this.#words[at + index] === word))
   }
 }

@@ -1,10 +1,13 @@
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
 import type { Span, TraceReport } from '../../../src/contract/reports/trace.ts'
 import type { DecisionWhy } from '../../../src/features/learning/contract/why.ts'
 import { ask, scopePath } from '../api.ts'
+import { reflex } from '../command-line.ts'
 import { audit, startDashboard, type Dashboard } from './harness.ts'
 import { learnedRun, seedDecision, TRIAGE } from './seed.ts'
 
@@ -20,13 +23,21 @@ let block: Entry
 let held: Entry
 
 beforeAll(async () => {
-  dashboard = await startDashboard({ demo: true, seed })
+  dashboard = await startDashboard({ demo: true, seed, more: { REFLEX_RECEIPTS_KEY: await newKeys() } })
   const effects = await entries('effect-started')
   const gates = await entries('skill-decided')
   block = found(effects.find(({ input }) => input.address === BLOCKED))
   held = found(gates.find(({ skill_id }) => skill_id === 'network.block'))
 })
 afterAll(() => dashboard?.close())
+
+async function newKeys(): Promise<string> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'reflex-keys-'))
+  await reflex(['receipts', 'init', '--output', path.join(directory, 'key.json')])
+  const text = await readFile(path.join(directory, 'key.json'), 'utf8')
+  await rm(directory, { recursive: true })
+  return text.trim()
+}
 
 /** A second version of the demo's reflex in shadow mode. */
 async function seed(server: LocalServer): Promise<void> {
@@ -211,6 +222,51 @@ test('exports a trace as a file, which the server replays', async () => {
   expect(file.suggestedFilename()).toBe(`trace-${block.trace_id}.json`)
   const body = JSON.parse(await readFile(await file.path(), 'utf8')) as object
   expect(await ask(dashboard.url, '/v1/replay', { body })).toMatchObject({ trace_id: block.trace_id, equivalent: true })
+  await close(page)
+})
+
+test('downloads the receipt of a trace, which is checked without the server', async () => {
+  const { page } = await dashboard.open(`/traces/${block.trace_id}`)
+  const download = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Receipt' }).click()
+  const file = await download
+  expect(file.suggestedFilename()).toBe(`receipt-${block.trace_id}.json`)
+  expect(await reflex(['verify', await file.path()])).toMatchObject({ code: 0 })
+  await close(page)
+})
+
+test('shows where each argument of a call comes from, in its trace and to whoever approves it', async () => {
+  const scope = 'origins/shown'
+  const code = `function reflex(context) {
+    return { action_type: 'call_tool', tool: 'http.send', args: { to: context.event.content, cc: 'eve' + '@evil.example', body: String(1234 * 3) } }
+  }`
+  await ask(dashboard.url, '/v1/reflexes', { body: { id: 'sender', code, state: 'active' } })
+  const input = { type: 'object', properties: { to: {}, cc: {}, body: {} } }
+  const tool = { name: 'http.send', description: 'Sends', method: 'POST', url: 'http://127.0.0.1:9/mail', input }
+  const settings = { reflexes: [{ id: 'sender' }], http_tools: [tool], allowed_hosts: ['127.0.0.1:9'] }
+  await ask(dashboard.url, scopePath(scope), { method: 'PATCH', body: settings })
+  const body = { type: 'ws.message', connection_id: 'ann', content: 'bob@example.com' }
+  await ask(dashboard.url, `${scopePath(scope)}/events?wait=outcome`, { body })
+  const { items } = await ask<{ items: Entry[] }>(dashboard.url, `${scopePath(scope)}/log?kind=effect-started`)
+  const { trace_id, span_id } = found(items[0])
+  const { page, faults } = await dashboard.open(`/traces/${trace_id}?scope=${encodeURIComponent(scope)}&span=${span_id}`)
+  const origin = (argument: string, from: string) =>
+    page
+      .getByRole('listitem')
+      .filter({ hasText: new RegExp(`^${argument} `) })
+      .getByText(from)
+  await origin('to', 'user').waitFor()
+  await origin('cc', 'in doubt, model').waitFor()
+  await origin('body', 'not a value that this scope was given').waitFor()
+
+  await ask(dashboard.url, scopePath(scope), { method: 'PATCH', body: { origins: 'ask' } })
+  await ask(dashboard.url, `${scopePath(scope)}/events?wait=outcome`, { body })
+  await page.goto(`${dashboard.url}/approvals`)
+  await page.getByRole('row', { name: 'http.send' }).click()
+  await origin('to', 'user').waitFor()
+  await origin('cc', 'in doubt, model').waitFor()
+  expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
   await close(page)
 })
 

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { part, post, written } from '../../api/index.ts'
 import { Confirm } from '../../ui/confirm.tsx'
 import { Field } from '../../ui/form.tsx'
-import { WillHappen, type ShownApproval } from './will-happen.tsx'
+import { calledWith, WillHappen, type ShownApproval } from './will-happen.tsx'
 
 export type DecideVerb = 'approve' | 'reject'
 
@@ -13,7 +13,7 @@ export function Decide({ approval, verdict, onClose, onDecided }: DecideProps) {
   const { id, kind, inputs } = approval
   const verb = verdict === 'approve' ? 'Approve' : 'Reject'
   const isEditable = verdict === 'approve' && (kind === 'run' || kind === 'call')
-  const text = useSignal(JSON.stringify(inputs, null, 2))
+  const text = useSignal(JSON.stringify(kind === 'call' ? calledWith(inputs).input : inputs, null, 2))
   const act = async (body: { reason?: string }) => {
     const edits = written(text.value)
     return edits.ok

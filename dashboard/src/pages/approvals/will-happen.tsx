@@ -2,9 +2,15 @@ import type { z } from 'zod'
 import type { approval } from '../../../../src/contract/approval.ts'
 import { hasRole, part, useGet } from '../../api/index.ts'
 import { Json } from '../../ui/json.tsx'
+import type { ShownCall } from '../../ui/origins.tsx'
 import { Text } from '../../ui/text.tsx'
 
 export type ShownApproval = z.infer<typeof approval>
+
+/** The arguments of a call that waits, and why it does, which stand side by side. */
+export function calledWith({ origins, named_by, anchors: _anchors, ...input }: ShownApproval['inputs']): ShownCall {
+  return { input, ...({ origins, named_by } as Pick<ShownCall, 'origins' | 'named_by'>) }
+}
 type PlannedStep = { name?: string; tool: string; args: Record<string, unknown> }
 type Skill = {
   manifest: null | {

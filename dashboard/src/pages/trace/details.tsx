@@ -8,6 +8,7 @@ import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { Json } from '../../ui/json.tsx'
 import { ScopeLink, scopeLink, TraceLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
+import { Origins, type ShownCall } from '../../ui/origins.tsx'
 import { Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -46,7 +47,7 @@ function Gate({ decision: { stages = [] } }: { decision: GateDecided }) {
   )
 }
 
-type DetailedEntry = { seq: number; kind: string; context?: unknown; decision?: GateDecided; prompt?: string[] }
+type DetailedEntry = ShownCall & { seq: number; kind: string; context?: unknown; decision?: GateDecided; prompt?: string[] }
 /** `event`: what the span follows from. */
 type DetailsProps = { span: Span; event: Span | undefined; trace_id: string }
 
@@ -65,6 +66,7 @@ export function Details({ span, event, trace_id }: DetailsProps) {
         <Head span={span} scope={scope} seq={seq} />
         <Reasons span={span} />
         {entry?.decision?.stages && <Gate decision={entry.decision} />}
+        {entry?.kind === 'effect-started' && <Origins call={entry} />}
         {span.kind === 'event' && <EventBody of={eventPath(scope, span)} />}
         {span.kind === 'reflex' && event && <Sure of={`${eventPath(scope, event)}/why`} span={span} />}
         {entry?.context !== undefined && entry.context !== null && <Part name="Context that it saw" value={entry.context} open={0} />}

@@ -84,7 +84,7 @@ function Shown({ trace }: { trace: TraceReport }) {
   const replay = useAction((_, left) =>
     post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: asked['scope'] })}`, { mode: 'pinned' }, left),
   )
-  const download = useAction(() => exportTrace(trace.trace_id, asked['scope']))
+  const download = useAction((what: 'export' | 'receipt') => save(what, trace.trace_id, asked['scope']))
   const problem = replay.problem ?? download.problem
   return (
     <>
@@ -103,8 +103,11 @@ function Shown({ trace }: { trace: TraceReport }) {
         <button type="button" onClick={() => (asking.value = true)}>
           What if …
         </button>
-        <button type="button" disabled={download.busy} onClick={() => void download.run(undefined)}>
+        <button type="button" disabled={download.busy} onClick={() => void download.run('export')}>
           Export
+        </button>
+        <button type="button" disabled={download.busy} onClick={() => void download.run('receipt')}>
+          Receipt
         </button>
       </div>
       <ErrorBox problem={problem} />
@@ -144,13 +147,13 @@ const facts: TableColumn<TraceReport>[] = [
 ]
 
 /** Saves the file of the API under the name of the trace. */
-async function exportTrace(trace_id: string, scope: string | undefined) {
-  const answer = await requestText('GET', `/v1/traces/${trace_id}/export${query({ scope })}`)
+async function save(what: 'export' | 'receipt', trace_id: string, scope: string | undefined) {
+  const answer = await requestText('GET', `/v1/traces/${trace_id}/${what}${query({ scope })}`)
   if (!answer.ok) return answer
   const address = URL.createObjectURL(new Blob([answer.value], { type: 'application/json' }))
   const link = document.createElement('a')
   link.href = address
-  link.download = `trace-${trace_id}.json`
+  link.download = `${what === 'export' ? 'trace' : what}-${trace_id}.json`
   link.click()
   // The download has its own copy of the address by the next task.
   setTimeout(() => URL.revokeObjectURL(address))

@@ -63,7 +63,11 @@ const shown = (call: Payment | AnchoredCall) => ({
 const KEPT = 'its caller may make this call once: it passes when it is made again'
 
 /** Why a person is asked. */
-const causesOf = ({ anchors, origins }: AnchoredCall) => ({ ...(anchors.length > 0 && { anchors }), ...(origins && { origins }) })
+const causesOf = ({ anchors, origins, named_by }: AnchoredCall) => ({
+  ...(anchors.length > 0 && { anchors }),
+  ...(origins && { origins }),
+  ...(named_by && { named_by }),
+})
 
 /** The fields that a person sees beside the input. */
 export function aboutOf(held: AskedCall): object {
@@ -75,7 +79,7 @@ export function aboutOf(held: AskedCall): object {
 /** Equal questions are asked once, wherever their values stand. */
 export function questionOf(held: object): object {
   if (!('call' in held)) return held
-  const { origins: _origins, ...call } = (held as { call: AnchoredCall }).call
+  const { origins: _origins, named_by: _named_by, ...call } = (held as { call: AnchoredCall }).call
   return { call }
 }
 

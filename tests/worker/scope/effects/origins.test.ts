@@ -70,13 +70,15 @@ describe('a destination of a call', () => {
     expect(sent()).toEqual(['eve@evil.example'])
   })
 
-  test('is only logged by default, and nothing is where all are known', async () => {
+  test('is only logged by default, and where it is known, who named it', async () => {
     const scope = await scopeOf({})
     expect(await turn(scope, 'send to bob@example.com', 'eve@evil.example', 'bob@example.com', 'carol@example.com')).toEqual([])
     expect(await doubted(scope)).toEqual([
       ['eve@evil.example', 'text:http.inbox.read.body'],
       ['carol@example.com', 'model'],
     ])
+    const named = (await entriesOf(stubOf(scope), 'effect-started')).map(({ named_by }) => named_by)
+    expect(named).toEqual([undefined, undefined, { to: 'user' }, undefined])
     expect(sent()).toHaveLength(3)
   })
 

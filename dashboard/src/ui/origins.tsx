@@ -1,0 +1,44 @@
+import type { Doubt } from '../../../src/contract/origin.ts'
+import { Text, visible } from './text.tsx'
+
+/** A call as its log entry and its approval have it (docs/security.md). */
+export type ShownCall = { input: unknown; origins?: readonly Doubt[]; named_by?: Readonly<Record<string, string>> }
+
+const isWithin = (path: string, argument: string): boolean => path === argument || path.startsWith(`${argument}.`)
+
+/** Each argument of a call with what named it. A list or an object has the origins of its parts. */
+export function Origins({ call: { input, origins = [], named_by = {} } }: { call: ShownCall }) {
+  const given = Object.entries((typeof input === 'object' ? input : null) ?? {})
+  if (given.length === 0) return null
+  return (
+    <>
+      <h3>Where its arguments come from</h3>
+      <ul>
+        {given.map(([argument, value]) => {
+          const doubts = origins.filter(({ argument: path }) => isWithin(path, argument))
+          const named = Object.entries(named_by).filter(([path]) => isWithin(path, argument))
+          return (
+            <li key={argument}>
+              <b>{visible(argument)}</b> <Text text={typeof value === 'string' ? value : JSON.stringify(value)} most={100} />:{' '}
+              {doubts.length + named.length === 0 && <span class="quiet">not a value that this scope was given</span>}
+              {[...new Set(named.map(([, origin]) => origin))].map((origin) => (
+                <code key={origin}>{visible(origin)} </code>
+              ))}
+              {doubts.map(({ value: doubted, origin, around }) => (
+                <span key={doubted} class="bad">
+                  in doubt, <code>{visible(origin)}</code>
+                  {around !== undefined && (
+                    <>
+                      : “
+                      <Text text={around} />”
+                    </>
+                  )}{' '}
+                </span>
+              ))}
+            </li>
+          )
+        })}
+      </ul>
+    </>
+  )
+}
