@@ -86,6 +86,10 @@ export interface Env {
   REFLEX_ALERT_SCOPE?: string
   REFLEX_ALERT_DEAD_LETTERS?: string
   REFLEX_ALERT_APPROVAL_MINUTES?: string
+  REFLEX_ALERT_FAILED_SHARE?: string
+  REFLEX_ALERT_TURN_SECONDS?: string
+  REFLEX_ALERT_COST_USD?: string
+  REFLEX_ALERT_COST_TIMES?: string
   /** Another deployment whose skills and policy this one follows; docs/control-plane.md. */
   REFLEX_CONTROL_PLANE_URL?: string
   REFLEX_CONTROL_PLANE_KEY?: string

@@ -1,7 +1,14 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import { buckets, families, type Bucket, type statistics, bucketStart } from '../../src/features/statistics/contract/statistics.ts'
-import { metrics, type Metric, type MetricSums } from '../../src/features/statistics/http/statistics-metrics.ts'
+import {
+  buckets,
+  families,
+  type Bucket,
+  type MetricSums,
+  type statistics,
+  bucketStart,
+} from '../../src/features/statistics/contract/statistics.ts'
+import { metrics, type Metric } from '../../src/features/statistics/http/statistics-metrics.ts'
 import { CliError, UsageError } from '../lib/cli-error.ts'
 import { dollars, duration, money } from '../lib/text.ts'
 import { requestOf } from './ask.ts'

@@ -7,8 +7,9 @@ const running = () => import('./running.ts')
 const deciding = () => import('./deciding.ts')
 const operating = () => import('./operating.ts')
 
-/** The features that declare a list as a page: `audit` of `./audit/page.ts`. */
+/** The features that declare a list as a page. They stand in Settings, or in another group. */
 const declared = Object.keys(import.meta.glob('./*/page.ts', { base: '../../src/features' })).map((file) => file.slice(2, -8))
+const groupOf: Readonly<Record<string, Group>> = { alerts: 'Now' }
 
 /** The groups of pages, in the order of the menu. */
 export const groups = ['Now', 'Activity', 'Scopes', 'Decisions', 'Costs', 'Settings'] as const
@@ -36,7 +37,7 @@ export const pages: readonly PageEntry[] = [
   ...declared.map((name): PageEntry => [
     `/${name}`,
     later(() => operating().then(({ listPage }) => ({ page: listPage(name) })), 'page'),
-    'Settings',
+    groupOf[name] ?? 'Settings',
     name.charAt(0).toUpperCase() + name.slice(1),
   ]),
   ['/market', later(operating, 'Market'), 'Settings', 'Market'],

@@ -6,6 +6,12 @@ export const alertNames = [
   'budget-spent',
   'budget-near',
   'reflex-demoted',
+  'certificate-lapsed',
+  'model-silent',
+  'model-failing',
+  'turns-slow',
+  'tool-failing',
+  'cost-rise',
   'database-unavailable',
   'ledger-size',
 ] as const

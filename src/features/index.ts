@@ -1,4 +1,5 @@
 import type { Feature } from '../feature.ts'
+import { alerts } from './alerts/index.ts'
 import { approvals } from './approvals/index.ts'
 import { archive } from './archive/index.ts'
 import { audit } from './audit/index.ts'
@@ -19,6 +20,7 @@ import { traces } from './traces/index.ts'
 /** The features of a deployment, in the order in which they act. `reflex` takes all by default. */
 export const features: readonly Feature[] = [
   notices,
+  alerts,
   archive,
   approvals,
   statistics,

@@ -44,17 +44,18 @@ export function pageOf<Row extends { bytes: number }>(rows: readonly Row[], limi
 
 /** `patterns`: the scopes that the caller may see. `before`: the last row of the previous page. */
 export type AgeQuery = { patterns: readonly string[]; scope?: string | undefined; before?: PagePosition | undefined; limit: number }
-type Scoped = SQLiteTable & Record<'id' | 'scope', AnySQLiteColumn>
+/** A table without scopes says itself, in a condition, who may see a row. */
+type Listed = SQLiteTable & { id: AnySQLiteColumn; scope?: AnySQLiteColumn }
 
 /** A page of a table's rows, newest first. `long`: the columns that decide a row's size. */
-export async function listByAge<From extends Scoped>(
+export async function listByAge<From extends Listed>(
   db: D1Database,
   { from, at, long }: { from: From; at: Column; long: Column[] },
   { patterns, scope, before, limit }: AgeQuery,
   condition?: SQL,
 ): Promise<PageOf<From['$inferSelect']>> {
-  const inScope = scope === undefined ? undefined : eq(from.scope, scope)
-  const where = and(within(from.scope, patterns), inScope, condition, olderThan(before, at, from.id))
+  const inScope = from.scope && and(within(from.scope, patterns), scope === undefined ? undefined : eq(from.scope, scope))
+  const where = and(inScope, condition, olderThan(before, at, from.id))
   const bytes = bytesOf(...long)
   const rows = await drizzle(db)
     .select({ ...getTableColumns<SQLiteTable>(from), bytes })

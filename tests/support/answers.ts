@@ -2,6 +2,7 @@ const at = '2026-11-22T05:00:00.000Z'
 const later = '2026-11-23T05:00:00.000Z'
 const trace = 'a'.repeat(32)
 
+const alert = { id: 'budget-spent:1', at, name: 'budget-spent', summary: 'a budget\u001bis spent', details: { scopes: ['shop/berlin'] } }
 const action = {
   id: 'action-1',
   at,
@@ -332,6 +333,7 @@ export const answers: Readonly<Record<string, unknown>> = {
   'GET /v1/learn/runs': page(run, { ...run, status: 'done', answer: 'it learned' }),
   'GET /v1/traces': page(summary, { ...summary, first_event: null, duration_ms: null }),
   'GET /v1/events': page(logged, { ...logged, partial: false, error: 'it failed' }),
+  'GET /v1/alerts': page(alert, { ...alert, details: { of: 'http.refund' } }),
   'GET /v1/audit': page(action, { ...action, scope: null, target: null, trace_id: null }),
   'GET /v1/events/event-1': { ...logged, error: 'it\u001bfailed', event: { type: 'order.new', note: 'a\u009bb' } },
   'GET /v1/scopes/shop%2Fberlin': state,

@@ -1,6 +1,5 @@
 import type { Feature } from '../../feature.ts'
 import { CALLER } from '../../engine/upkeep/guard.ts'
-import { deadLetterAlerts, raiseAlerts } from './events/alerts.ts'
 import { Notices, raise } from './scope/notices.ts'
 import { handleNotices } from './scope/send-notice.ts'
 import type { Alert } from '../../contract/alert.ts'
@@ -12,7 +11,7 @@ declare module '../../contract/scope-api.ts' {
   }
 }
 
-/** Notices to webhooks of what happens in scopes, and alerts on the deployment. */
+/** Notices to webhooks of what happens in scopes, and of alerts. */
 export const notices: Feature = {
   name: 'notices',
   inScope: (scope) => {
@@ -21,6 +20,4 @@ export const notices: Feature = {
     return notices
   },
   calls: { raise: async ({ unit, database }, alert) => unit((work) => raise(work, database, alert), CALLER) },
-  alerts: (env, { hour }) => deadLetterAlerts(env, hour),
-  sweeps: [{ name: 'raising alerts', run: raiseAlerts }],
 }

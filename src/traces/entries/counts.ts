@@ -70,6 +70,8 @@ export const counts = {
     notices: { says: 'Notices to webhooks that were delivered or given up.', exposed: 'notices' },
     notices_failed: { says: 'Notices to webhooks that were given up.', exposed: 'notices_failed' },
     evictions: { says: 'Active reflexes that were demoted or suspended.', exposed: 'evictions' },
+    lapses: { says: 'Certificates of reflexes that lapsed.' },
+    near_budgets: { says: 'Budgets in money of which most was spent.' },
     fires: { says: 'Fires of active reflexes.' },
     audits: { says: 'Decisions of proven reflexes that the slow path repeated without effects.' },
     audits_disagreed: { says: 'Audits in which the slow path decided otherwise.' },

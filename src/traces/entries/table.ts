@@ -405,6 +405,7 @@ const reflexes = {
         'reflex.event.type': entry.event_type,
         'reflex.reason': entry.reason,
       }),
+    counts: ({ change }, { add }) => add('scope', '', { lapses: change === 'lapsed' ? 1 : 0 }),
   },
   'teacher-changed': {
     means: 'The slow path that reflexes are compared with has another model or version.',
@@ -469,6 +470,8 @@ const upkeep = {
     means: 'The deployment raised an alert.',
     span: 'note',
     said: ({ kind, name, summary }) => ({ ...note(kind, { 'reflex.alert': name, 'error.message': summary }), ends: 'error' }),
+    // An alert of the deployment on budgets names no period: it has counted these.
+    counts: ({ name, details }, { add }) => add('scope', '', { near_budgets: name === 'budget-near' && 'period' in details ? 1 : 0 }),
     notices: { 'alert.raised': ({ alert_id, name, summary, details }) => ({ alert_id, name, summary, details }) },
   },
   'notice-ended': {

@@ -5,7 +5,7 @@ import { audit, startDashboard, type Dashboard } from './harness.ts'
 
 let dashboard: Dashboard
 beforeAll(async () => {
-  dashboard = await startDashboard({ demo: true })
+  dashboard = await startDashboard({ demo: true, more: { REFLEX_ALERT_DEAD_LETTERS: '1' } })
 })
 afterAll(() => dashboard?.close())
 
@@ -143,6 +143,27 @@ test('what people did is listed, and filtered by the address', async () => {
   expect(new URL(page.url()).searchParams.get('since')).toMatch(/^20(?:19-12-31|20-01-01)T.*Z$/)
   expect(await page.getByLabel('Since').inputValue()).toBe('2020-01-01T00:00')
   expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+test('alerts of the sweep are listed, filtered by the address, and counted by the first page', async () => {
+  const event = { id: 'for-the-sweep', type: 'ws.message', scope: 'demo/alerts', source: 'test', connection_id: 'c', content: 'hi' }
+  await ask(dashboard.url, '/v1/events', { body: event })
+  const raised = () => ask<{ items: object[] }>(dashboard.url, '/v1/alerts?name=dead-letters')
+  await eventually(async () => (await raised()).items.length > 0, 'the sweep has found the dead letter of the demo')
+  const { page, faults } = await dashboard.open('/')
+  await page.getByRole('region', { name: 'What needs you' }).getByRole('link', { name: 'Alerts' }).click()
+  const list = page.getByRole('region', { name: 'Alerts' })
+  await list
+    .getByRole('row', { name: /new dead letters since/ })
+    .first()
+    .waitFor()
+  expect(await audit(page)).toEqual([])
+  await page.getByLabel('Name').fill('tool-failing')
+  await page.getByRole('button', { name: 'Filter' }).click()
+  await page.waitForURL(/name=tool-failing/)
+  await page.getByText('No alert matches.').waitFor()
   expect(faults).toEqual([])
   await page.context().close()
 })

@@ -18,6 +18,8 @@ const modelText = ({ model, model_calls: calls }: ServerHealth): ComponentChildr
     `the configuration of the model ${model}, which no scope has called yet`
   )
 
+type Raised = { items: { id: string; at: string; summary: string }[] }
+const HOUR_MS = 3_600_000
 type Listed = { items: { id: string; idle: unknown }[] }
 const IDLE_MS = 60_000
 const MOST_NAMED = 3
@@ -40,6 +42,8 @@ const Item = ({ tone, title, next, children }: ItemProps) => (
 /** Incidents, and work that waits for a person: they stand above all numbers. */
 export function Trouble({ health }: { health: ServerHealth }) {
   const reflexes = useGet<Listed>('/v1/reflexes?limit=200', { every_ms: IDLE_MS })
+  const raised = useGet<Raised>('/v1/alerts?limit=20', { every_ms: IDLE_MS })
+  const alerts = (raised.value?.items ?? []).filter(({ at }) => Date.parse(at) > Date.now() - HOUR_MS)
   const idle = (reflexes.value?.items ?? []).filter(({ idle }) => idle)
   const { approvals, letters } = waiting.value
   const asked = badgeOf(approvals)
@@ -60,6 +64,11 @@ export function Trouble({ health }: { health: ServerHealth }) {
         {asked && (
           <Item tone="wait" title={`Approvals: ${asked}`} next={{ text: 'Decide', path: '/approvals' }}>
             The next one expires <Time at={first} />.
+          </Item>
+        )}
+        {alerts.length > 0 && (
+          <Item tone="wait" title={counted(alerts.length, 'alert') + ' within an hour'} next={{ text: 'Alerts', path: '/alerts' }}>
+            <Text text={alerts[0]?.summary ?? ''} />.
           </Item>
         )}
         {idle.length > 0 && (

@@ -18,6 +18,15 @@ export type BucketRow = { family: Family; bucket: Bucket; start: number; values:
 /** Numbers that are histograms have a name for each of their buckets, such as `turn_ms.56`. */
 export const histograms: readonly string[] = ['turn_ms', 'run_ms', 'reflex_us', 'gate_us']
 
+/** Sums by name. A histogram has a name for each of its buckets. */
+export type MetricSums = Readonly<Record<string, number>>
+
+export function histogramOf(sums: MetricSums, name: string): { buckets: Record<string, number>; count: number } {
+  const found = Object.entries(sums).filter(([key]) => key.startsWith(`${name}.`))
+  const buckets = Object.fromEntries(found.map(([key, samples]) => [key.slice(name.length + 1), samples]))
+  return { buckets, count: found.reduce((sum, [, samples]) => sum + samples, 0) }
+}
+
 /** The label of all ids beyond the number of labels that a bucket has. */
 export const OTHER_LABEL = '(other)'
 

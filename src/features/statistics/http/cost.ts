@@ -1,11 +1,12 @@
 import measured from './measured.json' with { type: 'json' }
 import { cost } from '../operations/cost.ts'
 import type { ScopeCost } from '../contract/cost.ts'
+import type { MetricSums } from '../contract/statistics.ts'
 import { sumStatistics } from '../store/query.ts'
 import { storeOf } from '../../../store/store.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { rangeOf } from './statistics.ts'
-import { mostMissed, type MetricSums } from './statistics-metrics.ts'
+import { mostMissed } from './statistics-metrics.ts'
 
 const KEYS = [
   'accepted',

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { operations, texts } from '../../../contract/operation.ts'
-import type { Family } from '../contract/statistics.ts'
+import { histogramOf, type Family, type MetricSums } from '../contract/statistics.ts'
 import type { Measure } from '../../../events/deployment.ts'
 import { countVersions, sumStatistics } from '../store/query.ts'
 import { exposedOf } from '../../../traces/entries/counts.ts'
@@ -9,7 +9,6 @@ import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from '../../../http/operations/health-report.ts'
 import { databaseBytes } from '../../../http/operations/schema-check.ts'
-import { histogramOf, type MetricSums } from './statistics-metrics.ts'
 
 /** Bounds the series of a scrape: the reflexes and skills with the highest counts. */
 const MOST_LABELS = 100

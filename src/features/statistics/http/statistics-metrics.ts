@@ -1,11 +1,9 @@
 import type { ArtifactKind } from '../../../contract/artifact.ts'
-import type { Family } from '../contract/statistics.ts'
+import { histogramOf, type Family, type MetricSums } from '../contract/statistics.ts'
 import { counts, type CountName } from '../../../traces/entries/counts.ts'
 import { clopperPearsonHigh } from '../../../evidence/binomial.ts'
 import { percentile } from '../../../reflexes/metrics.ts'
 
-/** Sums by name. A histogram has a name for each of its buckets. */
-export type MetricSums = Readonly<Record<string, number>>
 type Value = number | null
 type RegistryCount = 'active' | 'learned' | 'evicted' | 'failed'
 export type Metric = {
@@ -30,12 +28,6 @@ export const TURN_KEYS = ['turns', 'turn_cost_usd', 'turn_ms']
 
 const numberOf = (sums: MetricSums, key: string): number => sums[key] ?? 0
 const ratio = (part: number, whole: number): Value => (whole === 0 ? null : part / whole)
-
-export function histogramOf(sums: MetricSums, name: string): { buckets: Record<string, number>; count: number } {
-  const found = Object.entries(sums).filter(([key]) => key.startsWith(`${name}.`))
-  const buckets = Object.fromEntries(found.map(([key, samples]) => [key.slice(name.length + 1), samples]))
-  return { buckets, count: found.reduce((sum, [, samples]) => sum + samples, 0) }
-}
 
 function percentileOf(sums: MetricSums, name: string, share: number): Value {
   const histogram = histogramOf(sums, name)
@@ -178,6 +170,7 @@ export const metrics: Readonly<Record<string, Metric>> = {
   ),
   'reflexes.p95_ms': timedInUs('reflex_us', 0.95, '95th percentile of the duration of a run of a reflex.'),
   'reflexes.evictions': counted('scope', 'evictions'),
+  'reflexes.lapses': counted('scope', 'lapses'),
   'reflexes.audits': counted('scope', 'audits'),
   'reflexes.audits_disagreed': counted('scope', 'audits_disagreed'),
   'reflexes.corrections': counted('scope', 'corrections'),

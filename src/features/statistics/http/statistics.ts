@@ -1,7 +1,16 @@
 import { z } from 'zod'
 import { operations } from '../../../contract/operation.ts'
 import { instant, toolScope, toolTime } from '../../../contract/operations/shared.ts'
-import { buckets, families, bucketStart, bucketSteps, statistics, statisticsSummary, type Bucket } from '../contract/statistics.ts'
+import {
+  buckets,
+  families,
+  bucketStart,
+  bucketSteps,
+  statistics,
+  statisticsSummary,
+  type Bucket,
+  type MetricSums,
+} from '../contract/statistics.ts'
 import { scopePattern } from '../../../contract/principal.ts'
 import { lastPasses } from '../../../store/artifacts/skill-tests.ts'
 import { countVersions, MOST_SUMS, sumByScope, sumStatistics, type StatisticsQuery } from '../store/query.ts'
@@ -9,7 +18,7 @@ import { storeOf } from '../../../store/store.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { demandCoverage } from '../../../http/auth/middleware.ts'
 import { invalid } from '../../../http/problems/refusals.ts'
-import { metrics, TURN_KEYS, type Metric, type MetricSums } from './statistics-metrics.ts'
+import { metrics, TURN_KEYS, type Metric } from './statistics-metrics.ts'
 
 const MOST_POINTS = 1500
 const MOST_SERIES = 100

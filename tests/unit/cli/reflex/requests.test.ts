@@ -88,6 +88,7 @@ scope context shop/berlin --at soon
 reflex templates
 ledger pay scope:shop scope:cook many
 ledger void order-17 --debit scope:shop
+alerts list --name tool-failing --since 2026-11-20
 audit list --scope shop/* --key ci --action createKey --since 2026-11-20 --limit 2
 scope list
 scope list --state open --limit 3

@@ -112,6 +112,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/learn/runs/{id}/evidence', 'viewer'],
   ['GET', '/v1/approvals', 'operator'],
   ['GET', '/v1/audit', 'operator'],
+  ['GET', '/v1/alerts', 'viewer'],
   ['GET', '/v1/approvals/{id}', 'operator'],
   ['POST', '/v1/approvals/{id}/approve', 'operator'],
   ['POST', '/v1/approvals/{id}/reject', 'operator'],

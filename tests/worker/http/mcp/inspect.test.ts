@@ -47,6 +47,7 @@ test('the tools of a viewer are questions that only read, in a fixed order; an o
     'replay_trace',
     'health',
     'what_waits',
+    'alerts',
   ])
   for (const tool of tools) expect(tool).toMatchObject({ annotations: { readOnlyHint: true }, inputSchema: { type: 'object' } })
   expect((await list()).tools.map(({ name }: { name: string }) => name)).toEqual([

@@ -7,21 +7,33 @@ import type { Env } from '../../../env.ts'
 import { limitOf, type DeploymentFeature } from '../../../events/deployment.ts'
 import { countDeadLetters } from '../../../store/dead-letters.ts'
 import { storeOf } from '../../../store/store.ts'
+import { keepAlerts } from '../store.ts'
 
 const HOUR_MS = 3_600_000
 const PATIENCE_MS = 10_000
 const DEFAULT_DEAD_LETTERS = 10
 
 /**
- * Raises the alerts of all features in the scope that the deployment names, if it names one. Each
- * condition is an alert at most once an hour: its id has the hour.
+ * Keeps the alerts of all features, and raises them in the scope that the deployment names, if it
+ * names one. Each condition is an alert at most once an hour: its id has the hour. Returns the
+ * number of new ones.
  */
 export async function raiseAlerts(env: Env, now: number, features: readonly DeploymentFeature[]): Promise<number> {
+  const alerts = await alertsAt(env, now, features)
+  const raised = await raiseIn(env, alerts)
+  const isAway = alerts.some(({ name }) => name === 'database-unavailable')
+  // The next sweep keeps an alert that was raised, but not kept.
+  const kept = isAway ? [] : await keepAlerts(storeOf(env), alerts, now)
+  return new Set([...raised, ...kept]).size
+}
+
+/** The ids of the alerts that were not raised before. */
+async function raiseIn(env: Env, alerts: readonly Alert[]): Promise<string[]> {
   const scope = env.REFLEX_ALERT_SCOPE
-  if (scope === undefined || scope === '') return 0
+  if (scope === undefined || scope === '') return []
   const stub = env.SCOPE.getByName(scope)
-  const raised = await Promise.all((await alertsAt(env, now, features)).map((alert) => stub.raise(alert)))
-  return raised.filter(Boolean).length
+  const raised = await Promise.all(alerts.map(async (alert) => ((await stub.raise(alert)) ? [alert.id] : [])))
+  return raised.flat()
 }
 
 async function alertsAt(env: Env, now: number, features: readonly DeploymentFeature[]): Promise<Alert[]> {
