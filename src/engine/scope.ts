@@ -353,7 +353,7 @@ export class ScopeObject extends Answering implements api.ScopeApi {
   async #wake(): Promise<void> {
     this.#parts = openScope(this.ctx, this.env, this.#of)
     this.#own = new OwnWork(this.#parts)
-    await this.#parts.alarm.recall()
+    await this.#parts.alarm.woke()
     await this.#own.onWaking()
   }
 }

@@ -33,11 +33,6 @@ export class Alarm {
     this.#rearmed = rearmed
   }
 
-  /** Reads the alarm that an earlier process has set, which costs less than to set it again. */
-  async recall(): Promise<void> {
-    if (this.#database.laid) this.#at = await this.#storage.getAlarm()
-  }
-
   get at(): number | null {
     return this.#at
   }

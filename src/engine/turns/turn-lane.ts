@@ -31,7 +31,7 @@ export class Turns {
   /** Start of the turn that was interrupted last. */
   #interrupted = 0
   /** True if no turn has started since the runtime last ran timers. */
-  #calm = false
+  #calm = true
   #paused = false
   #interrupts = 0
   #urgent = false
