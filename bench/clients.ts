@@ -106,6 +106,8 @@ export function bareClient(url: string) {
     count: async (scope: string) => Number(await send(`${url}/count/${scope}`)),
     worked: async (scope: string) => Number(await send(`${url}/worked/${scope}`)),
     socketUrl: (scope: string) => `${url}/socket/${scope}`.replace('http', 'ws'),
+    /** Passes on what is posted below it. */
+    proxyTo: (host: string) => `${url}/proxy/${encodeURIComponent(host)}`,
   }
 }
 

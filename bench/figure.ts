@@ -16,12 +16,12 @@ export type Bench = {
 export type Side = { measure: () => Promise<number>; close?: () => Promise<void> }
 type Unit = 'events/s' | 'transfers/s' | 'ms' | 'µs' | 'MB'
 
-/** The target of the ratio to the bare loop, or of the value itself without a bare loop. */
+/** The target of the ratio to the bare loop; of the value itself if `absolute`, or without a bare loop. */
 export type Figure = {
   name: string
   what: string
   unit: Unit
-  target: { at_least: number } | { at_most: number }
+  target: ({ at_least: number } | { at_most: number }) & { absolute?: true }
   /**
    * The worst ratio that CI accepts: about three times worse than measured, so that only a change
    * of the code passes it, and not a busy machine. For figures with a bare loop.
@@ -87,10 +87,11 @@ export function lineOf({ name, what, unit, target, worst }: Omit<Figure, 'ours' 
   const pairs = samples.bare.map((bare, index) => (samples.ours[index] ?? Number.NaN) / bare)
   const ratio = pairs.length > 0 ? median(pairs) : null
   const ours = median(samples.ours)
-  const reached = ratio ?? ours
+  const is_of_ratio = ratio !== null && !target.absolute
+  const reached = is_of_ratio ? ratio : ours
   const ok = 'at_least' in target ? reached >= target.at_least : reached <= target.at_most
   const acceptable = worst === undefined || (ratio !== null && ('at_least' in target ? ratio >= worst : ratio <= worst))
-  const text = ('at_least' in target ? `≥ ${target.at_least}` : `≤ ${target.at_most}`) + (ratio === null ? ` ${unit}` : '')
+  const text = ('at_least' in target ? `≥ ${target.at_least}` : `≤ ${target.at_most}`) + (is_of_ratio ? '' : ` ${unit}`)
   const known = (values: number[]) => (values.length > 0 ? median(values) : null)
   const sides = { ours, bare: known(samples.bare), before: known(samples.before) }
   return { name, what, unit, ...sides, ratio, target: text, ok, acceptable, samples }

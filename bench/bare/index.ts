@@ -26,6 +26,10 @@ const routes: Record<string, (request: Request, env: Env, scope: string) => Prom
   worked: async (_request, env, scope) => Response.json(await env.ROWS.getByName(scope).worked()),
   count: async (_request, env, scope) => Response.json(await env.ROWS.getByName(scope).count()),
   socket: (request, env, scope) => env.ROWS.getByName(scope).fetch(request),
+  proxy: (request, _env, host) => {
+    const [, , , ...rest] = new URL(request.url).pathname.split('/')
+    return fetch([decodeURIComponent(host), ...rest].join('/'), request)
+  },
 }
 
 /** Sends each posted row as a message of its own. */

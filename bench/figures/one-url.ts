@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { ReflexClient } from '../clients.ts'
-import { median, type Figure } from '../figure.ts'
+import { median, type Figure, type Side } from '../figure.ts'
 
 const WARM_UP = 10
 const KEY = 'bench-admin-key'
@@ -39,14 +39,21 @@ export const oneUrl: Figure = {
   name: 'one-url',
   what: "a chat completion through a scope, beside the model's own time",
   unit: 'ms',
-  target: { at_most: 5 },
+  target: { at_most: 5, absolute: true },
   async ours(_reflex: ReflexClient, { another, count }) {
     const model = await instantModel()
     const vars = { REFLEX_MODEL: 'openai-compatible/instant', OPENAI_COMPATIBLE_BASE_URL: model.url, OPENAI_COMPATIBLE_API_KEY: 'none' }
     const { url } = await another(vars)
-    return {
-      measure: async () => (await timeOf(`${url}/v1/openai`, count(300))) - (await timeOf(model.url, count(300))),
-      close: async () => model.close(),
-    }
+    return beside(model, `${url}/v1/openai`, count(300))
+  },
+  /** A Worker that passes the request on. */
+  async bare({ bare, count }) {
+    const model = await instantModel()
+    return beside(model, bare.proxyTo(model.url), count(300))
   },
 }
+
+const beside = (model: Awaited<ReturnType<typeof instantModel>>, url: string, requests: number): Side => ({
+  measure: async () => (await timeOf(url, requests)) - (await timeOf(model.url, requests)),
+  close: async () => model.close(),
+})

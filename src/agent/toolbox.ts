@@ -52,6 +52,11 @@ export class Toolbox {
     return definition ? callKeys(definition, args, scope) : null
   }
 
+  /** True for a caller's tool whose calls by a reflex a person allows first. */
+  isFinal(name: string): boolean {
+    return this.#parts.settings().learning.final_tools.some((pattern) => matchesScope(pattern, name))
+  }
+
   get allowed(): readonly string[] {
     return this.#granted().allowed
   }

@@ -100,9 +100,17 @@ function openAICompatible(name: string, model: string, env: ModelEnv): LanguageM
     const where = 'Run `wrangler secret put OPENAI_COMPATIBLE_API_KEY`, or put it into .dev.vars for the local server'
     throw unusable(name, `the secret OPENAI_COMPATIBLE_API_KEY is missing. ${where}; a server that asks for no key takes any value.`)
   }
+  const made = MADE.get(env)
+  if (made && made.name === name && made.baseURL === baseURL && made.apiKey === apiKey) return made.resolved
   // Without these options, streams report no tokens and the model never sees the schema.
-  return createOpenAICompatible({ name: 'openai-compatible', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true })(model)
+  const options = { name: 'openai-compatible', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true }
+  const resolved = createOpenAICompatible(options)(model)
+  MADE.set(env, { name, baseURL, apiKey, resolved })
+  return resolved
 }
+
+/** The newest model of each environment: making one builds the schemas of its answers. */
+const MADE = new WeakMap<ModelEnv, { name: string; baseURL: string; apiKey: string; resolved: LanguageModelV4 }>()
 
 function unusable(name: string, what: string): ModelMisconfigured {
   return new ModelMisconfigured(`The model "${name}" can't be used: ${what} ${FORMS}`)

@@ -217,6 +217,7 @@ const fields = {
       window: 10_000,
       trusted_sources: [],
       replies: 'heard',
+      final_tools: ['caller.delete_*'],
       audit_share: 0.02,
     },
   ),

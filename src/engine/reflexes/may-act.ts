@@ -2,8 +2,7 @@ import { actNameOf } from '../../contract/act-name.ts'
 import type { Action } from '../../contract/action.ts'
 import { risks, type Risk } from '../../contract/risk.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
-import { riskIn } from '../../agent/risk.ts'
-import type { Toolbox } from '../../agent/toolbox.ts'
+import { riskIn, type RiskTools } from '../../agent/risk.ts'
 import type { LicensedGoods } from '../../contract/licence.ts'
 import type { ReflexVersions } from './versions.ts'
 
@@ -27,7 +26,7 @@ const NO_PROOFS: VersionProofs = { unproven: nothing, awaits: nothing, expired: 
 type MayActParts = {
   programs: Pick<ReflexVersions, 'find' | 'isSuspended'>
   features: readonly { readonly mayUse?: (goods: LicensedGoods, at: number) => string | null }[]
-  toolbox: Pick<Toolbox, 'all' | 'keyOf'>
+  toolbox: RiskTools
 }
 type ActingName = Pick<ReflexVersion, 'id' | 'version'>
 /** An action on an event. Null: before it is known, and any would do. */

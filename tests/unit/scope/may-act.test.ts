@@ -56,7 +56,7 @@ function partsWith({
   const may_act = new MayAct({
     programs: { find: () => chain ?? undefined, isSuspended: () => suspended },
     features: [{}, { mayUse: () => licence ?? null }],
-    toolbox: { all: {}, keyOf: () => null },
+    toolbox: { all: {}, keyOf: () => null, isFinal: () => false },
   })
   may_act.proveBy(proofs)
   return { may_act, proofs }
@@ -138,7 +138,7 @@ test('a version that acts by proof does not act where nothing proves it', () => 
   const may_act = new MayAct({
     programs: { find: () => version, isSuspended: () => false },
     features: [],
-    toolbox: { all: {}, keyOf: () => null },
+    toolbox: { all: {}, keyOf: () => null, isFinal: () => false },
   })
   const answers = [may_act.mayAct(version, act, 1), may_act.mayStillAct(version, where, 1), may_act.expired(version, 1)]
   expect(new Set(answers)).toEqual(new Set(['this deployment proves no reflexes']))

@@ -1,5 +1,9 @@
+import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
+import { setReflexState } from '../../../src/artifacts/kinds.ts'
+import { certify } from '../../support/certificates.ts'
 import { call } from '../../support/http.ts'
+import { write } from '../../support/reflex-chain.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
 import { entriesOf, freshScope, logOf, stubOf } from '../../support/scopes.ts'
 
@@ -59,5 +63,29 @@ describe('a reflex', () => {
     ])
     const trace = await replay(scope, other.headers.get('x-reflex-trace'), { mode: 'pinned' })
     expect(trace).toMatchObject({ body: { equivalent: true, divergences: [], unknown: [] } })
+  })
+
+  test.each([
+    ['by proof alone', [], true],
+    ['only after a person, where the setting says so', ['caller.get_*'], false],
+  ])("makes a proven call of a caller's tool %s", async (_, final_tools, acts) => {
+    const scope = freshScope('answered')
+    const made = await write(`return { action_type: 'call_tool', tool: 'caller.get_weather', args: { city: 'Bern' } }`, {
+      scope,
+      state: 'shadow',
+    })
+    await setReflexState(env.DB, { ...made, state: 'active', reason: 'proven', by_proof: true, now: Date.now() })
+    await stubOf(scope).configure({ reflexes: [{ id: made.id }], learning: { mode: 'auto', final_tools } }, 'a test')
+    const { agent } = await stubOf(scope).chain()
+    await certify(scope, made, {
+      event_type: 'model.asked',
+      act: 'caller.get_weather',
+      risk: 'outside',
+      agent_version: agent.version ?? agent.name,
+    })
+    const answer = await ask(scope, 'weather in Bern')
+    expect(answer.headers.get('x-reflex-decided-by')).toBe(acts ? `reflex:${made.id}@${made.version}` : null)
+    expect(answer.body.choices[0]).toMatchObject({ finish_reason: 'tool_calls' })
+    expect(await entriesOf(stubOf(scope), 'reflex-passed')).toMatchObject(acts ? [] : [{ reason: 'uncertified' }])
   })
 })

@@ -27,6 +27,12 @@ const fields = {
       'Whether the words beside other acts are part of a decision. `heard`: where somebody can hear them, word for word; see `meta.heard` of an event. `exact`: always. ' +
         '`by_person`: where somebody can hear them; words that vary are one decision, and a person approves those that a reflex says. `ignore`: never, so a learned reflex says nothing beside its other acts. Words that the code of a reflex says must be the same, or approved, in any case.',
     ),
+  final_tools: z
+    .array(z.string().min(1).max(128))
+    .max(100)
+    .describe(
+      "Tools that callers run themselves and whose calls a person allows first, as `caller.NAME` or a pattern such as `caller.delete_*`. Other calls of callers' tools by a reflex need its proof alone; see docs/one-url.md.",
+    ),
   audit_share: z
     .number()
     .min(0)
@@ -50,6 +56,7 @@ export const learningPatch = z
     window: fields.window.nullable().optional(),
     trusted_sources: fields.trusted_sources.nullable().optional(),
     replies: fields.replies.nullable().optional(),
+    final_tools: fields.final_tools.nullable().optional(),
     audit_share: fields.audit_share.nullable().optional(),
   })
   .describe('How reflexes and skills are learned from decisions. Omitted fields stay unchanged.')
@@ -62,6 +69,7 @@ export const defaultLearning: LearningSettings = {
   window: 10_000,
   trusted_sources: [],
   replies: 'heard',
+  final_tools: [],
   audit_share: 0.02,
 }
 

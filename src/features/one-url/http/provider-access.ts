@@ -1,5 +1,5 @@
 import { createMiddleware } from 'hono/factory'
-import { authenticated, keySource, rateLimited, type AuthEnv } from '../../../http/auth/middleware.ts'
+import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import type { AnswerFailure } from './form.ts'
 
 /** Also the key of the admin in `x-api-key`, as SDKs of Anthropic send theirs. */
@@ -33,9 +33,4 @@ const inFormOf = (failureOf: (failure: AnswerFailure) => object) =>
     })
   })
 
-export const providerAccess = (failureOf: (failure: AnswerFailure) => object) => [
-  inFormOf(failureOf),
-  keyOfSdk,
-  authenticated(keySource),
-  rateLimited,
-]
+export const providerAccess = (failureOf: (failure: AnswerFailure) => object) => [inFormOf(failureOf), keyOfSdk]

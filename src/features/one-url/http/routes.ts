@@ -6,7 +6,7 @@ import { openaiChat, openaiFailure } from './openai-chat.ts'
 import { openaiResponses } from './openai-responses.ts'
 import { providerAccess } from './provider-access.ts'
 
-/** Keys of clients are read here, before the keys of other routes. */
+/** Before the platform asks for a key: clients send it in their own way. */
 export const providerRoutes = resource()
 providerRoutes.use('/v1/openai/*', ...providerAccess(openaiFailure))
 providerRoutes.use('/v1/anthropic/*', ...providerAccess(anthropicFailure))
