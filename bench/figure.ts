@@ -16,7 +16,10 @@ export type Bench = {
 export type Side = { measure: () => Promise<number>; close?: () => Promise<void> }
 type Unit = 'events/s' | 'transfers/s' | 'ms' | 'µs' | 'MB'
 
-/** The target of the ratio to the bare loop; of the value itself if `absolute`, or without a bare loop. */
+/**
+ * The target of the ratio to the bare loop; of the value itself if `absolute`, or without a bare
+ * loop.
+ */
 export type Figure = {
   name: string
   what: string

@@ -7,9 +7,9 @@ import type { Toolbox } from './toolbox.ts'
 export type RiskTools = Pick<Toolbox, 'all' | 'keyOf' | 'isFinal'>
 
 /**
- * The risk of an action, by what the tools say about it. A caller's tool is run by the caller, which
- * may still decline, as with a call of its model: proof alone lets it be handed over, unless the
- * setting `learning.final_tools` names it.
+ * The risk of an action, by what the tools say about it. A caller's tool is run by the caller,
+ * which may still decline, as with a call of its model: proof alone lets it be handed over, unless
+ * the setting `learning.final_tools` names it.
  */
 export function riskIn(toolbox: RiskTools, action: Action): Risk {
   if (action.action_type === 'sequence') {
