@@ -254,3 +254,16 @@ export type InFlight = { turn_id: string; interrupts: number }
 export type Arrival = 'no_trigger' | 'dropped' | 'interrupts' | 'waits' | 'debounced' | 'starts'
 /** The turn that was in flight, and what the overlap policy did with the event. */
 export type Meeting = { overlap?: InFlight & { arrival: Arrival } }
+
+/** Dead letters that share an error. */
+export const deadLetterGroup = z
+  .object({
+    id: z.string().describe('The error and the type.'),
+    error: z.string().describe('The first line of the error, with `#` for each number.'),
+    type: z.string().nullable(),
+    letters: z.int(),
+    scopes: z.int(),
+    first: z.iso.datetime().describe('The oldest of these letters.'),
+    last: z.iso.datetime(),
+  })
+  .meta({ id: 'DeadLetterGroup' })

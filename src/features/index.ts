@@ -4,6 +4,7 @@ import { approvals } from './approvals/index.ts'
 import { archive } from './archive/index.ts'
 import { audit } from './audit/index.ts'
 import { controlPlane } from './control-plane/index.ts'
+import { deadLetters } from './dead-letters/index.ts'
 import { decisions } from './decisions/index.ts'
 import { hooks } from './hooks/index.ts'
 import { learning } from './learning/index.ts'
@@ -36,4 +37,5 @@ export const features: readonly Feature[] = [
   receipts,
   traces,
   audit,
+  deadLetters,
 ]

@@ -1,8 +1,9 @@
-import { eq } from 'drizzle-orm'
+import { and, count, desc, eq, max, min, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../base/json.ts'
 import { packedAmong } from './packs/find.ts'
+import { within } from './events.ts'
 import { insertEvents, nameOf } from './queued.ts'
 import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
@@ -66,12 +67,63 @@ const NOTE_EVENTS = `${insertEvents(`SELECT key AS place, value->>'payload' AS e
   FROM json_each(?1) WHERE value->>'payload'->>'timestamp' IS NOT NULL AND value->>'payload'->'meta'->>'trace_id' IS NOT NULL`)}
   ON CONFLICT DO NOTHING`
 
-export type DeadLetterQuery = AgeQuery & { type?: string | undefined }
+/** `error`: a key of `ERROR_KEY`. */
+type LetterFilter = { type?: string | undefined; error?: string | undefined; ids?: readonly string[] | undefined }
+export type DeadLetterQuery = AgeQuery & LetterFilter
+
+/** The characters of an error that its key has at most. */
+const KEY_LENGTH = 200
+/** The first line of an error, with `#` for each number: what errors of one cause share. */
+const ERROR_KEY = sql.raw(
+  [...Array.from({ length: 10 }, (_, digit) => [`${digit}`, '#']), ...Array.from({ length: 4 }, () => ['##', '#'])].reduce(
+    (text, [from, to]) => `replace(${text}, '${from}', '${to}')`,
+    `substr(error, 1, min(${KEY_LENGTH}, instr(error || char(10), char(10)) - 1))`,
+  ),
+)
+
+const matching = ({ type, error, ids }: LetterFilter): SQL | undefined =>
+  and(
+    type === undefined ? undefined : eq(deadLetters.type, type),
+    error === undefined ? undefined : sql`${ERROR_KEY} = ${error}`,
+    ids === undefined ? undefined : sql`${deadLetters.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`,
+  )
 
 /** A page, newest first. Letters without a scope are for keys that cover every scope. */
-export function listDeadLetters(db: D1Database, { type, ...query }: DeadLetterQuery): Promise<PageOf<DeadLetterRow>> {
+export function listDeadLetters(db: D1Database, { type, error, ids, ...query }: DeadLetterQuery): Promise<PageOf<DeadLetterRow>> {
   const list = { from: deadLetters, at: deadLetters.dead_lettered_at, long: [deadLetters.payload, deadLetters.error, deadLetters.stack] }
-  return listByAge(db, list, query, type === undefined ? undefined : eq(deadLetters.type, type))
+  return listByAge(db, list, query, matching({ type, error, ids }))
+}
+
+type LetterQuery = LetterFilter & { patterns: readonly string[]; scope?: string | undefined }
+const seen = ({ patterns, scope, ...filter }: LetterQuery): SQL | undefined =>
+  and(within(deadLetters.scope, patterns), scope === undefined ? undefined : eq(deadLetters.scope, scope), matching(filter))
+
+/** The number of letters that match. */
+export async function countMatching(db: D1Database, query: LetterQuery): Promise<number> {
+  return (await drizzle(db).select({ n: count() }).from(deadLetters).where(seen(query)).get())?.n ?? 0
+}
+
+/** Groups are made of so many letters, the newest ones. */
+export const MOST_GROUPED = 10_000
+const MOST_GROUPS = 100
+
+/** The newest letters by their error and type, the largest group first. */
+export async function groupDeadLetters(db: D1Database, query: LetterQuery) {
+  const { scope, type, dead_lettered_at: at } = deadLetters
+  const newest = drizzle(db)
+    .select({ scope, type, at, key: sql<string>`${ERROR_KEY}`.as('error_key') })
+    .from(deadLetters)
+    .where(seen(query))
+    .orderBy(desc(at), desc(deadLetters.id))
+    .limit(MOST_GROUPED)
+    .as('newest')
+  const scopes = sql<number>`count(DISTINCT ${newest.scope})`
+  return drizzle(db)
+    .select({ error: newest.key, type: newest.type, letters: count(), scopes, first: min(newest.at), last: max(newest.at) })
+    .from(newest)
+    .groupBy(sql`${newest.key}`, newest.type)
+    .orderBy(desc(count()), sql`${newest.key}`)
+    .limit(MOST_GROUPS)
 }
 
 export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLetterRow | null> {

@@ -318,6 +318,7 @@ export const answers: Readonly<Record<string, unknown>> = {
   ...each(['approve', 'reject'], (verb) => `POST /v1/promotions/promotion-1/${verb}`, { ...promotion, status: 'approved' }),
   'POST /v1/policy/check': { verdict: 'deny', reason: 'it is deprecated' },
   'GET /v1/dlq': page(letter, { ...letter, scope: null, type: null }),
+  'GET /v1/dlq/groups': page({ id: 'g', error: 'it\u001bfailed', type: 'order.new', letters: 2, scopes: 1, first: at, last: at }),
   'GET /v1/dlq/letter-1': letter,
   'GET /v1/dlq/letter-2': { ...letter, event: undefined, payload: 'not\u001bJSON', stack: null },
   'POST /v1/dlq/letter-1/retry': { id: 'letter-1', scope: 'shop/berlin', event_id: 'event-1', status: 'retried' },

@@ -71,6 +71,8 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
   [/^select count\(\*\) from "scopes"/, 'the number of scopes, counted in an index'],
   [/^select max\("model_answered_at"\) from "scopes"/, 'a page of health'],
   [/^select sum\("spans_exported"\), sum\("spans_dropped"\) from "scopes"/, 'a scrape of metrics'],
+  [/^select "error_key", .* from \(select .* from "dead_letters" .* limit \?\)/, 'the newest dead letters, up to a limit'],
+  [/^select count\(\*\) from "dead_letters"/, 'the start of a job on dead letters counts what it will do'],
   [/^select "origin", count\(\*\) from "dead_letters"/, 'a page of health counts what waits for a person'],
 ]
 

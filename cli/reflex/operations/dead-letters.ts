@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import { dead_letters } from '../../../src/contract/lists/deployment.ts'
-import { discard, find, list, retry as retryOne, retryMany } from '../../../src/contract/operations/dead-letters.ts'
+import { discard, find, groups, list, retry as retryOne, retryMany } from '../../../src/contract/operations/dead-letters.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { counted } from '../../lib/text.ts'
 import { addNoun, addOperation } from '../operation.ts'
@@ -17,6 +17,7 @@ export function addDeadLetters(program: Command): void {
     help: 'Dead letters: events that a scope gave up on, and queue messages and deals that could not be delivered',
   })
   addOperation(dlq, list)
+  addOperation(dlq, groups)
   addOperation(dlq, find)
   const retried = dlq.command('retry [ids...]').description('Return events to their scopes; exit with 1 if one could not be')
   for (const [flags, help] of dead_letters.flags) retried.option(flags, help)

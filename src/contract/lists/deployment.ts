@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { deadLetter } from '../event-record.ts'
+import type { deadLetter, deadLetterGroup } from '../event-record.ts'
 import type { FilteredList, ItemList } from '../shown.ts'
 import type { key } from '../principal.ts'
 
@@ -17,8 +17,22 @@ export const dead_letters = {
   flags: [
     ['--scope <scope>', 'of one scope'],
     ['--type <type>', 'of one type of event'],
+    ['--error <error>', 'of one error, as dlq groups shows it'],
   ],
 } as const satisfies FilteredList<z.infer<typeof deadLetter>>
+
+export const dead_letter_groups = {
+  at: 'get /v1/dlq/groups',
+  key: 'id',
+  columns: [
+    { title: 'Error', of: ({ error }) => error, colour: () => 'red' },
+    { title: 'Type', of: ({ type }) => type, width: 10 },
+    { title: 'Letters', of: ({ letters }) => letters, kind: 'count' },
+    { title: 'Scopes', of: ({ scopes }) => scopes, kind: 'count' },
+    { title: 'Newest', of: ({ last }) => last, kind: 'time' },
+  ],
+  flags: [['--scope <scope>', 'of one scope']],
+} as const satisfies FilteredList<z.infer<typeof deadLetterGroup>>
 
 export const keys = {
   at: 'get /v1/keys',

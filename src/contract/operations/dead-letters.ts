@@ -1,13 +1,18 @@
 import { z } from 'zod'
 import { scopeName } from '../../core/event.ts'
-import { deadLetter } from '../event-record.ts'
-import { dead_letters } from '../lists/deployment.ts'
+import { deadLetter, deadLetterGroup } from '../event-record.ts'
+import { dead_letter_groups, dead_letters } from '../lists/deployment.ts'
 import { operations } from '../operation.ts'
-import { byAge, paged } from '../paging.ts'
+import { byAge, paged, whole } from '../paging.ts'
 import { byId, idPath, toolPage, toolScope } from './shared.ts'
 
 const operation = operations({ tag: 'Dead letters', roles: ['operator'] })
-const which = { scope: scopeName.optional(), type: z.string().min(1).max(128).optional() }
+/** Letters by what a person names. */
+export const which = {
+  scope: scopeName.optional(),
+  type: z.string().min(1).max(128).optional(),
+  error: z.string().min(1).max(200).optional().describe('The first line of the error, with `#` for each number, as groups have it.'),
+}
 
 export const list = operation(dead_letters.at, 'listDeadLetters', 'List dead letters, newest first', {
   description: 'Messages without a scope are listed only for keys that cover every scope.',
@@ -26,6 +31,17 @@ export const list = operation(dead_letters.at, 'listDeadLetters', 'List dead let
       columns: dead_letters.columns,
       empty: 'There are no dead letters.',
     },
+  },
+})
+
+export const groups = operation(dead_letter_groups.at, 'groupDeadLetters', 'Group dead letters by error', {
+  description: 'The newest 10,000 dead letters by their error and type: the 100 largest groups, largest first.',
+  query: z.object({ scope: scopeName.optional() }),
+  answers: { 200: [whole(deadLetterGroup), 'The groups.'] },
+  command: {
+    usage: 'groups',
+    flags: dead_letter_groups.flags,
+    table: { columns: dead_letter_groups.columns, empty: 'There are no dead letters.' },
   },
 })
 

@@ -1,12 +1,19 @@
 import type { Context } from 'hono'
 import { jsonValue } from '../../base/json.ts'
 import { withIso } from '../../base/time.ts'
-import { discard, find, list, retry, retryMany } from '../../contract/operations/dead-letters.ts'
+import { discard, find, groups, list, retry, retryMany } from '../../contract/operations/dead-letters.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Requested } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
-import { deleteDeadLetters, findDeadLetter, listDeadLetters, type DeadLetterRow, type DeadLetterQuery } from '../../store/dead-letters.ts'
+import {
+  deleteDeadLetters,
+  findDeadLetter,
+  groupDeadLetters,
+  listDeadLetters,
+  type DeadLetterRow,
+  type DeadLetterQuery,
+} from '../../store/dead-letters.ts'
 import { validTraceparent } from '../../events/traceparent.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { resource, serve } from '../describe/operation.ts'
@@ -27,6 +34,14 @@ export const deadLetterRoutes = resource().openapiRoutes([
       cursor: ({ dead_lettered_at, id }) => ({ at: dead_lettered_at, id }),
     })
   }),
+  serve(groups, async ({ env, var: { principal } }, { query }) => {
+    const found = await groupDeadLetters(storeOf(env), { ...query, patterns: principal.scopes })
+    const items = found.map(({ first, last, ...group }) => {
+      const times = withIso({ first: first ?? 0, last: last ?? 0 }, ['first', 'last'])
+      return { id: JSON.stringify([group.error, group.type]), ...group, ...times }
+    })
+    return { items, next_cursor: null }
+  }),
   serve(find, async ({ env, var: { principal } }, { params: { id } }) => present(env, await covered(env, principal, id))),
   serve(retryMany, (c, { body }) => retryNewest({ ...c.var, env: c.env }, { ...body, patterns: c.var.principal.scopes }, requestOf(c))),
   serve(retry, async (c, { params }) => {
@@ -38,16 +53,22 @@ export const deadLetterRoutes = resource().openapiRoutes([
   }),
   serve(discard, async (c, { params: { id } }) => {
     const { principal } = c.var
-    const found = await covered(c.env, principal, id)
-    if (found.origin === 'scope' && found.scope !== null && found.event_id !== null) {
-      await c.env.SCOPE.getByName(found.scope).discard([found.event_id], principal.name, requestOf(c).traceparent)
-    }
-    await deleteDeadLetters(storeOf(c.env), [found])
+    await discardDeadLetters(c.env, [await covered(c.env, principal, id)], requestOf(c))
     return null
   }),
 ])
 
-const requestOf = ({ req, var: { principal } }: Pick<Context<AuthEnv>, 'req' | 'var'>): Requested => ({
+/** Deletes the letters, and tells the scopes of their events who discarded them. */
+export async function discardDeadLetters(env: Env, letters: readonly DeadLetterRow[], { by, traceparent }: Requested): Promise<void> {
+  const told = letters.filter((letter): letter is WithEvent => letter.origin === 'scope' && hasEvent(letter))
+  for (const [scope, group] of Map.groupBy(told, (letter) => letter.scope)) {
+    const ids = group.map(({ event_id }) => event_id)
+    await env.SCOPE.getByName(scope).discard(ids, by, traceparent)
+  }
+  await deleteDeadLetters(storeOf(env), letters)
+}
+
+export const requestOf = ({ req, var: { principal } }: Pick<Context<AuthEnv>, 'req' | 'var'>): Requested => ({
   by: principal.name,
   traceparent: validTraceparent(req.header('traceparent')) ?? undefined,
 })
@@ -70,13 +91,13 @@ type Retried = { retried: DeadLetterRow[]; failed: { id: string; reason: string 
 type WithEvent = DeadLetterRow & { scope: string; event_id: string }
 
 /** `env` of a deployment with `features`: some dead letters are theirs. */
-type Deployed = { env: Env; features: readonly DeploymentFeature[] }
+export type Deployed = { env: Env; features: readonly DeploymentFeature[] }
 
 /**
  * Requeues the events of dead letters, in one or two calls per scope, and what is a feature's.
  * Then deletes the letters.
  */
-async function retryDeadLetters({ env, features }: Deployed, letters: readonly DeadLetterRow[], by: Requested): Promise<Retried> {
+export async function retryDeadLetters({ env, features }: Deployed, letters: readonly DeadLetterRow[], by: Requested): Promise<Retried> {
   const retries = features.flatMap(({ retries: own }) => own ?? [])
   const owned = letters.filter(({ origin }) => retries.some((own) => own.origin === origin))
   const events = letters.filter((letter) => !owned.includes(letter))

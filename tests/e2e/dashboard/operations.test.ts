@@ -148,10 +148,13 @@ test('what people did is listed, and filtered by the address', async () => {
 })
 
 test('alerts of the sweep are listed, filtered by the address, and counted by the first page', async () => {
-  const event = { id: 'for-the-sweep', type: 'ws.message', scope: 'demo/alerts', source: 'test', connection_id: 'c', content: 'hi' }
+  const scope = 'demo/alerts'
+  const settings = { instructions: 'Say what arrives.', when: FAILING_CONDITION, max_attempts: 1 }
+  await ask(dashboard.url, scopePath(scope), { method: 'PATCH', body: settings })
+  const event = { id: 'for-the-sweep', type: 'ws.message', scope, source: 'test', connection_id: 'c', content: 'hi' }
   await ask(dashboard.url, '/v1/events', { body: event })
   const raised = () => ask<{ items: object[] }>(dashboard.url, '/v1/alerts?name=dead-letters')
-  await eventually(async () => (await raised()).items.length > 0, 'the sweep has found the dead letter of the demo')
+  await eventually(async () => (await raised()).items.length > 0, 'the sweep has found the dead letter')
   const { page, faults } = await dashboard.open('/')
   await page.getByRole('region', { name: 'What needs you' }).getByRole('link', { name: 'Alerts' }).click()
   const list = page.getByRole('region', { name: 'Alerts' })
@@ -193,6 +196,34 @@ test('many dead letters are discarded and retried at once', async () => {
   await set({ when: null })
   await page.getByLabel('All 2 shown').check()
   await page.getByRole('button', { name: 'Retry 2 …' }).click()
+  await dialog.getByRole('button', { name: 'Retry' }).click()
+  await page.getByText('2 retried').waitFor()
+  await page.getByText('No dead letter matches the filter.').waitFor()
+  await eventually(async () => (await left()) === 0, 'both are retried')
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+test('dead letters are grouped by error, and a group is retried by the server while its progress is shown', async () => {
+  const scope = 'demo/groups'
+  const set = (body: object) => ask(dashboard.url, scopePath(scope), { method: 'PATCH', body })
+  await set({ instructions: 'Say what arrives.', when: FAILING_CONDITION, max_attempts: 1 })
+  for (const id of ['one', 'two']) {
+    await ask(dashboard.url, '/v1/events', { body: { id, type: 'ws.message', scope, source: 'test', connection_id: 'c', content: id } })
+  }
+  const left = async () => (await ask<{ items: object[] }>(dashboard.url, `/v1/dlq?scope=${encodeURIComponent(scope)}`)).items.length
+  await eventually(async () => (await left()) === 2, 'the events are dead letters')
+  await set({ when: null })
+  const { page, faults } = await dashboard.open(`/dead-letters?scope=${encodeURIComponent(scope)}`)
+  const groups = page.getByRole('region', { name: 'Groups' })
+  await groups.getByRole('link', { name: /division by zero/ }).click()
+  await page.waitForURL(/error=/)
+  await page.getByLabel('All 2 shown').waitFor()
+  expect(await audit(page)).toEqual([])
+  await groups.getByRole('button', { name: /^Retry all: .*division by zero/ }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('with their attempts reset').waitFor()
+  expect(await audit(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Retry' }).click()
   await page.getByText('2 retried').waitFor()
   await page.getByText('No dead letter matches the filter.').waitFor()

@@ -1,15 +1,19 @@
 import { useSignal } from '@preact/signals'
-import { dead_letters } from '../../../../src/contract/lists/deployment.ts'
+import { useEffect } from 'preact/hooks'
+import type { z } from 'zod'
+import type { deadLetterGroup } from '../../../../src/contract/event-record.ts'
+import { dead_letter_groups, dead_letters } from '../../../../src/contract/lists/deployment.ts'
+import type { LetterJob } from '../../../../src/features/dead-letters/contract/jobs.ts'
 import type { Pages } from '../../api/use-pages.ts'
 import { Empty, Loaded, ErrorBox } from '../../ui/feedback.tsx'
 import { columnsOf } from '../../ui/column.tsx'
 import { useFilters } from '../../ui/filters.tsx'
-import { useList } from '../../ui/list.tsx'
+import { Rows, useList } from '../../ui/list.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
 import { useSelection } from '../../ui/use-keys.ts'
 import { type ListedDeadLetter, discard, retry } from './calls.ts'
-import { post, type Answer, type ApiProblem, part, written } from '../../api/index.ts'
+import { part, post, query, useGet, written } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { notify } from '../../ui/notices.tsx'
@@ -18,6 +22,7 @@ import { TraceLink } from '../../ui/links.tsx'
 import { Fact, Facts } from '../../ui/facts.tsx'
 import { Text, visible } from '../../ui/text.tsx'
 
+type LetterGroup = z.infer<typeof deadLetterGroup>
 type Event = NonNullable<ListedDeadLetter['event']>
 type EditProps = { letter: ListedDeadLetter; event: Event; onClose: () => void; onDone: () => void }
 
@@ -136,6 +141,10 @@ function Actions({ letter, onEdit, onDone }: ActionsProps) {
 
 type DeadLetterFilter = Readonly<Record<string, string | undefined>>
 
+type Verb = LetterJob['verb']
+/** `letters`: their number, as a person reads it. */
+type Asked = { verb: Verb; letters: string; which: object }
+
 type BulkProps = {
   letters: ListedDeadLetter[]
   all: ListedDeadLetter[]
@@ -144,20 +153,11 @@ type BulkProps = {
   onChoose: (ids: string[]) => void
   onDone: () => void
 }
-type Retried = { retried: number; failed: { id: string; reason: string }[] }
-const MOST = 1000
-
-/** Acts on the chosen letters, or retries all that the filter matches. */
+/** Acts on the chosen letters, or on all that the filter matches. */
 function Bulk({ letters, all, more, filter, onChoose, onDone }: BulkProps) {
-  const asking = useSignal<'retry' | 'discard' | null>(null)
+  const asking = useSignal<Asked | null>(null)
   const chosen = letters.length
-  const retryAll = useAction(() => post<Retried>('/v1/dlq/retry', { ...given(filter), limit: MOST }))
-  const runAll = async () => {
-    const answer = await retryAll.run(undefined)
-    if (!answer.ok) return
-    notify(`${answer.value.retried} retried, ${answer.value.failed.length} could not be`)
-    onDone()
-  }
+  const ofChosen = (verb: Verb) => () => (asking.value = { verb, letters: String(chosen), which: { ids: letters.map(({ id }) => id) } })
   return (
     <>
       <div class="actions">
@@ -170,72 +170,108 @@ function Bulk({ letters, all, more, filter, onChoose, onDone }: BulkProps) {
           All {all.length}
           {more ? '+' : ''} shown
         </label>
-        <button type="button" disabled={chosen === 0} onClick={() => (asking.value = 'retry')}>
+        <button type="button" disabled={chosen === 0} onClick={ofChosen('retry')}>
           Retry {chosen} …
         </button>
-        <button type="button" class="danger" disabled={chosen === 0} onClick={() => (asking.value = 'discard')}>
+        <button type="button" class="danger" disabled={chosen === 0} onClick={ofChosen('discard')}>
           Discard {chosen} …
         </button>
         {more && (
-          <button type="button" disabled={retryAll.busy} onClick={() => void runAll()}>
-            Retry the newest {MOST} that match
+          <button type="button" onClick={() => (asking.value = { verb: 'retry', letters: 'all', which: given(filter) })}>
+            Retry all that match …
           </button>
         )}
       </div>
-      <ErrorBox problem={retryAll.problem} />
-      {asking.value && (
-        <Confirm
-          verb={asking.value}
-          letters={letters}
-          onClose={() => (asking.value = null)}
-          onDone={() => {
-            asking.value = null
-            onDone()
-          }}
-        />
-      )}
+      {asking.value && <Confirm asked={asking.value} onClose={() => (asking.value = null)} onDone={onDone} />}
     </>
   )
 }
 
-const given = ({ scope, type }: DeadLetterFilter) => ({ ...(scope && { scope }), ...(type && { type }) })
+/** The groups of letters that share an error, each with what can be done with all of it. */
+function Groups({ filter, onDone }: { filter: DeadLetterFilter; onDone: () => void }) {
+  const asking = useSignal<Asked | null>(null)
+  const { scope } = filter
+  const pages = useList<LetterGroup>(dead_letter_groups, { ...(scope && { scope }) }, 10_000)
+  const ask =
+    (verb: Verb, { error, type, letters }: LetterGroup) =>
+    () =>
+      (asking.value = { verb, letters: String(letters), which: given({ scope, error, type: type ?? undefined }) })
+  const own: TableColumn<LetterGroup>[] = [
+    {
+      title: 'Error',
+      cell: ({ error, type }) => (
+        <a href={`/dead-letters${query({ ...given({ scope, type: type ?? undefined }), error })}`}>{visible(error)}</a>
+      ),
+    },
+    {
+      title: 'All of them',
+      width: 13,
+      cell: (group) => (
+        <div class="actions">
+          <button type="button" aria-label={`Retry all: ${group.error}`} onClick={ask('retry', group)}>
+            Retry …
+          </button>
+          <button type="button" class="danger" aria-label={`Discard all: ${group.error}`} onClick={ask('discard', group)}>
+            Discard …
+          </button>
+        </div>
+      ),
+    },
+  ]
+  if (pages.items?.length === 0) return null
+  return (
+    <Section title="By error">
+      <Rows of={dead_letter_groups} pages={pages} own={own} label="Groups" empty="There is no dead letter." />
+      {asking.value && (
+        <Confirm
+          asked={asking.value}
+          onClose={() => (asking.value = null)}
+          onDone={() => {
+            pages.reload()
+            onDone()
+          }}
+        />
+      )}
+    </Section>
+  )
+}
 
-type ConfirmProps = { verb: 'retry' | 'discard'; letters: ListedDeadLetter[]; onClose: () => void; onDone: () => void }
+const given = ({ scope, type, error }: DeadLetterFilter) => ({ ...(scope && { scope }), ...(type && { type }), ...(error && { error }) })
 
-function Confirm({ verb, letters, onClose, onDone }: ConfirmProps) {
-  const done = useSignal(0)
-  const problem = useSignal<ApiProblem | null>(null)
-  const isBusy = useSignal(false)
-  const run = async () => {
-    isBusy.value = true
-    for (const letter of letters.slice(done.value)) {
-      const answer: Answer<unknown> = await (verb === 'retry' ? retry(letter) : discard(letter))
-      if (!answer.ok && answer.problem.status !== 404) {
-        problem.value = answer.problem
-        break
-      }
-      done.value += 1
-    }
-    isBusy.value = false
-    if (done.value < letters.length) return
-    notify(`${done.value} ${verb === 'retry' ? 'retried' : 'discarded'}`)
+const POLL_MS = 500
+
+/** Asks, starts a job on the server, and shows how far it is. The job needs nobody to watch it. */
+function Confirm({ asked: { verb, letters, which }, onClose, onDone }: { asked: Asked; onClose: () => void; onDone: () => void }) {
+  const started = useSignal<LetterJob | null>(null)
+  const { run, busy, problem } = useAction(() => post<LetterJob>('/v1/dlq/jobs', { verb, ...which }))
+  const path = started.value && `/v1/dlq/jobs/${part(started.value.id)}`
+  const looked = useGet<LetterJob>(path, { every_ms: POLL_MS })
+  const job = looked.value ?? started.value
+  useEffect(() => {
+    if (!job?.ended_at) return
+    notify(`${job.done} ${verb === 'retry' ? 'retried' : 'discarded'}${job.failed > 0 ? `, ${job.failed} could not be: ${job.error}` : ''}`)
+    onClose()
     onDone()
+  }, [job?.ended_at])
+  const start = async () => {
+    const answer = await run(undefined)
+    if (answer.ok) started.value = answer.value
   }
   return (
-    <Dialog title={`${verb === 'retry' ? 'Retry' : 'Discard'} ${letters.length} dead letters?`} onClose={onClose}>
+    <Dialog title={`${verb === 'retry' ? 'Retry' : 'Discard'} ${letters} dead letters?`} onClose={onClose}>
       <p>
         {verb === 'retry'
           ? 'Their events return to their scopes, with their attempts reset.'
           : 'They leave this list. Their events stay in their scopes, as dead letters.'}
       </p>
-      <ErrorBox problem={problem.value} />
-      <p role="status">{isBusy.value && `${done.value} of ${letters.length}`}</p>
+      <ErrorBox problem={problem ?? looked.problem} />
+      <p role="status">{job && `${job.done + job.failed} of ${job.total}. The server continues if you leave.`}</p>
       <DialogActions
         verb={verb === 'retry' ? 'Retry' : 'Discard'}
         dangerous={verb !== 'retry'}
-        isBusy={isBusy}
+        isBusy={busy || job !== null}
         onClose={onClose}
-        onAct={() => void run()}
+        onAct={() => void start()}
       />
     </Dialog>
   )
@@ -255,6 +291,7 @@ function Letters() {
   return (
     <>
       {form}
+      <Groups filter={filter} onDone={pages.reload} />
       <Loaded data={{ ...pages, value: pages.items }}>{(items) => <List items={items} pages={pages} filter={filter} />}</Loaded>
     </>
   )
@@ -278,7 +315,7 @@ function List({ items, pages, filter }: ListProps) {
   }
   if (items.length === 0)
     return (
-      <Empty title={filter['scope'] || filter['type'] ? 'No dead letter matches the filter.' : 'There is no dead letter.'}>
+      <Empty title={Object.values(filter).some(Boolean) ? 'No dead letter matches the filter.' : 'There is no dead letter.'}>
         <p class="quiet">An event becomes one when all its attempts failed. Nothing is lost: it can be inspected and retried here.</p>
       </Empty>
     )

@@ -70,6 +70,7 @@ promotions approve promotion-1 --reason fine
 promotions reject promotion-1
 policy check deploy.app@1.0.0 --env dev prod --project shop --role operator
 policy check deploy.app --env dev
+dlq groups --scope shop/berlin
 dlq list --scope shop/berlin --type order.new
 dlq show letter-1
 dlq show letter-2

@@ -1,0 +1,92 @@
+import type { DeploymentFeature } from '../../events/deployment.ts'
+import type { Env } from '../../env.ts'
+import { withIso } from '../../base/time.ts'
+import { resource, serve } from '../../http/describe/operation.ts'
+import { discardDeadLetters, requestOf, retryDeadLetters, type Deployed } from '../../http/operations/dead-letters.ts'
+import { notFound } from '../../http/problems/refusals.ts'
+import { countMatching, listDeadLetters, type DeadLetterRow } from '../../store/dead-letters.ts'
+import { storeOf } from '../../store/store.ts'
+import { find, start } from './operations/jobs.ts'
+import { findJob, insertJob, leaseJob, openJobs, updateJob, type LetterJobRow } from './store.ts'
+
+export const letterJobRoutes = resource().openapiRoutes([
+  serve(start, async (c, { body: { verb, ...which } }) => {
+    const { env, var: about } = c
+    const { principal, features } = about
+    const { by, traceparent = null } = requestOf(c)
+    const now = Date.now()
+    const patterns = principal.scopes
+    const total = await countMatching(storeOf(env), { ...which, patterns })
+    const head = { id: crypto.randomUUID(), verb, which, patterns, key_id: principal.key_id, by, traceparent }
+    // A letter that comes back later is not of this job.
+    const job = await insertJob(storeOf(env), { ...head, started_at: now, before: { at: now + 1, id: '' }, total })
+    c.executionCtx.waitUntil(runJob({ env, features }, job.id))
+    return present(job)
+  }),
+  serve(find, async ({ env, var: { principal } }, { params: { id } }) => {
+    const job = await findJob(storeOf(env), id)
+    if (!job || !(job.key_id === principal.key_id || principal.scopes.includes('*'))) throw notFound(`There is no job ${id} of this key.`)
+    return present(job)
+  }),
+])
+
+const present = ({ id, verb, by, started_at, ended_at, total, done, failed, error }: LetterJobRow) => ({
+  ...withIso({ id, verb, by, started_at }, ['started_at']),
+  ended_at: ended_at === null ? null : new Date(ended_at).toISOString(),
+  total,
+  done,
+  failed,
+  error,
+})
+
+const PAGE = 100
+/** The time that one request, or one sweep, gives to a job. */
+const BUDGET_MS = 20_000
+/** A page takes less. */
+const LEASE_MS = 60_000
+
+/** Continues the jobs that no request runs; returns the number of letters. */
+export async function continueJobs(env: Env, _now: number, features: readonly DeploymentFeature[]): Promise<number> {
+  let sum = 0
+  for (const id of await openJobs(storeOf(env))) sum += await runJob({ env, features }, id)
+  return sum
+}
+
+/** Does pages of a job until its time is spent. Its row has the place for the next run. */
+async function runJob(deployed: Deployed, id: string): Promise<number> {
+  const db = storeOf(deployed.env)
+  const began = Date.now()
+  if (!(await leaseJob(db, id, { now: began, until: began + LEASE_MS }))) return 0
+  let letters = 0
+  for (;;) {
+    const job = await findJob(db, id)
+    if (!job || job.ended_at !== null) return letters
+    const { items, more } = await listDeadLetters(db, { ...job.which, patterns: job.patterns, before: job.before, limit: PAGE })
+    const failed = await act(deployed, job, items)
+    letters += items.length
+    const last = items.at(-1)
+    const now = Date.now()
+    const isOver = !more || last === undefined
+    const isSpent = isOver || now - began > BUDGET_MS
+    await updateJob(db, id, {
+      before: last ? { at: last.dead_lettered_at, id: last.id } : job.before,
+      done: job.done + items.length - failed.length,
+      failed: job.failed + failed.length,
+      error: failed.at(-1)?.reason ?? job.error,
+      ended_at: isOver ? now : null,
+      leased_until: isSpent ? 0 : now + LEASE_MS,
+    })
+    if (isOver) return letters
+    if (isSpent) break
+  }
+  // The sweeper sweeps by its own alarm, also where no cron runs.
+  await deployed.env.SWEEPER.getByName('sweeper').arm()
+  return letters
+}
+
+async function act(deployed: Deployed, { verb, by, traceparent }: LetterJobRow, letters: readonly DeadLetterRow[]) {
+  const request = { by, traceparent: traceparent ?? undefined }
+  if (verb === 'retry') return (await retryDeadLetters(deployed, letters, request)).failed
+  await discardDeadLetters(deployed.env, letters, request)
+  return []
+}

@@ -1,0 +1,68 @@
+import { drizzle } from 'drizzle-orm/d1'
+import { eq, isNull } from 'drizzle-orm'
+import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { PagePosition } from '../../store/page-by-bytes.ts'
+
+type Which = { scope?: string | undefined; type?: string | undefined; error?: string | undefined; ids?: readonly string[] | undefined }
+
+/** Jobs on many dead letters. A job without an end is continued by the sweep. */
+export const letterJobs = sqliteTable(
+  'letter_jobs',
+  {
+    id: text().primaryKey(),
+    verb: text({ enum: ['retry', 'discard'] }).notNull(),
+    which: text({ mode: 'json' }).$type<Which>().notNull(),
+    patterns: text({ mode: 'json' }).$type<readonly string[]>().notNull(),
+    key_id: text().notNull(),
+    by: text().notNull(),
+    traceparent: text(),
+    started_at: integer().notNull(),
+    ended_at: integer(),
+    /** The letters before this one are still to do. */
+    before: text({ mode: 'json' }).$type<PagePosition>().notNull(),
+    total: integer().notNull(),
+    done: integer().notNull().default(0),
+    failed: integer().notNull().default(0),
+    error: text(),
+    /** Another run of the job may not begin until then. */
+    leased_until: integer().notNull().default(0),
+  },
+  (table) => [index('letter_jobs_open').on(table.ended_at, table.started_at)],
+)
+export type LetterJobRow = typeof letterJobs.$inferSelect
+
+export async function insertJob(db: D1Database, job: typeof letterJobs.$inferInsert): Promise<LetterJobRow> {
+  return drizzle(db).insert(letterJobs).values(job).returning().get()
+}
+
+export async function findJob(db: D1Database, id: string): Promise<LetterJobRow | undefined> {
+  return drizzle(db).select().from(letterJobs).where(eq(letterJobs.id, id)).get()
+}
+
+const MOST_OPEN = 20
+export async function openJobs(db: D1Database): Promise<string[]> {
+  const rows = await drizzle(db)
+    .select({ id: letterJobs.id })
+    .from(letterJobs)
+    .where(isNull(letterJobs.ended_at))
+    .orderBy(letterJobs.started_at)
+    .limit(MOST_OPEN)
+  return rows.map(({ id }) => id)
+}
+
+/** The job, if nobody else runs it. */
+export async function leaseJob(db: D1Database, id: string, { now, until }: { now: number; until: number }): Promise<boolean> {
+  const sql = 'UPDATE letter_jobs SET leased_until = ?3 WHERE id = ?1 AND ended_at IS NULL AND leased_until <= ?2'
+  return (await db.prepare(sql).bind(id, now, until).run()).meta.changes > 0
+}
+
+type Progress = Pick<LetterJobRow, 'before' | 'done' | 'failed' | 'error' | 'ended_at' | 'leased_until'>
+export async function updateJob(db: D1Database, id: string, progress: Progress): Promise<void> {
+  await drizzle(db).update(letterJobs).set(progress).where(eq(letterJobs.id, id)).run()
+}
+
+/** Deletes at most `limit` ended jobs before `before` (ms); returns the number. */
+export async function forgetJobs(db: D1Database, before: number, limit: number): Promise<number> {
+  const sql = 'DELETE FROM letter_jobs WHERE id IN (SELECT id FROM letter_jobs WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2)'
+  return (await db.prepare(sql).bind(before, limit).run()).meta.changes
+}

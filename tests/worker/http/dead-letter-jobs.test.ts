@@ -1,0 +1,109 @@
+import { env } from 'cloudflare:workers'
+import { expect, test, vi } from 'vitest'
+import { continueJobs } from '../../../src/features/dead-letters/http.ts'
+import { findJob, forgetJobs, insertJob, openJobs } from '../../../src/features/dead-letters/store.ts'
+import { storeOf } from '../../../src/store/store.ts'
+import { call, keyFor, problem } from '../../support/http.ts'
+import { freshScope } from '../../support/scopes.ts'
+
+type Letter = { scope: string; error: string; type?: string | null; at?: number }
+
+/** Letters of the queue, whose events their scope has never received. */
+async function bury(letters: readonly Letter[]): Promise<void> {
+  const insert = env.DB.prepare(
+    `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, attempts, payload, dead_lettered_at)
+      VALUES (?1, 'queue', ?2, ?1, ?3, ?4, 5, ?5, ?6)`,
+  )
+  const rows = letters.map(({ scope, error, type = 'ws.message', at = Date.now() - 1000 }) => {
+    const id = crypto.randomUUID()
+    const meta = { trace_id: id.replaceAll('-', '') }
+    const event = { id, scope, type, source: 'test', timestamp: new Date(at).toISOString(), connection_id: 'c', content: 'hi', meta }
+    return insert.bind(id, scope, type, error, JSON.stringify(event), at)
+  })
+  await env.DB.batch(rows)
+}
+
+const lettersOf = async (query: Record<string, string>) =>
+  (await call(`/v1/dlq?${new URLSearchParams(query).toString()}`)).body.items as { id: string; error: string }[]
+const start = (json: object, key?: string) => call('/v1/dlq/jobs', { method: 'POST', json, ...(key !== undefined && { key }) })
+const ended = async (id: string) =>
+  vi.waitFor(async () => {
+    const { body } = await call(`/v1/dlq/jobs/${id}`)
+    expect(body.ended_at).not.toBeNull()
+    return body as { total: number; done: number; failed: number; error: string | null }
+  }, 20_000)
+
+test('letters are grouped by the first line of their errors without its numbers, and found by it', async () => {
+  const scope = freshScope()
+  await bury([
+    { scope, error: 'no answer within 1200 ms\nat line 3' },
+    { scope, error: 'no answer within 30000 ms' },
+    { scope, error: 'no answer within 5 ms', type: 'other' },
+    { scope, error: 'division by zero' },
+  ])
+  const { body } = await call(`/v1/dlq/groups?scope=${encodeURIComponent(scope)}`)
+  expect(body.items.map(({ error, type, letters, scopes }: Record<string, unknown>) => ({ error, type, letters, scopes }))).toEqual([
+    { error: 'no answer within # ms', type: 'ws.message', letters: 2, scopes: 1 },
+    { error: 'division by zero', type: 'ws.message', letters: 1, scopes: 1 },
+    { error: 'no answer within # ms', type: 'other', letters: 1, scopes: 1 },
+  ])
+  const found = await lettersOf({ scope, error: 'no answer within # ms', type: 'ws.message' })
+  expect(found.map(({ error }) => error).toSorted()).toEqual(['no answer within 1200 ms\nat line 3', 'no answer within 30000 ms'])
+  const stranger = await keyFor(['operator'], [freshScope()])
+  expect((await call(`/v1/dlq/groups?scope=${encodeURIComponent(scope)}`, { key: stranger })).body.items).toEqual([])
+})
+
+test('a job retries a group whole, more than a page of it, and says how far it is', async () => {
+  const scope = freshScope()
+  await bury([...Array.from({ length: 130 }, (_, index) => ({ scope, error: `lost after ${index} tries` })), { scope, error: 'another' }])
+  const { status, body } = await start({ verb: 'retry', scope, error: 'lost after # tries' })
+  expect(status).toBe(202)
+  expect(body).toMatchObject({ verb: 'retry', by: 'admin', total: 130, ended_at: null })
+  expect(await ended(body.id)).toMatchObject({ total: 130, done: 130, failed: 0, error: null })
+  expect((await lettersOf({ scope })).map(({ error }) => error)).toEqual(['another'])
+  const { body: state } = await call(`/v1/scopes/${encodeURIComponent(scope)}`)
+  expect(state.counters.accepted).toBe(130)
+})
+
+test('a job discards the letters that it names, within the scopes of its key', async () => {
+  const [mine, other] = [freshScope(), freshScope()]
+  await bury([
+    { scope: mine, error: 'one' },
+    { scope: mine, error: 'two' },
+    { scope: other, error: 'one' },
+  ])
+  const key = await keyFor(['operator'], [mine])
+  const ids = [...(await lettersOf({ scope: mine, error: 'one' })), ...(await lettersOf({ scope: other }))].map(({ id }) => id)
+  const { body } = await start({ verb: 'discard', ids }, key)
+  expect(body.total).toBe(1)
+  expect(await ended(body.id)).toMatchObject({ done: 1 })
+  expect(await lettersOf({ scope: mine })).toHaveLength(1)
+  expect(await lettersOf({ scope: other })).toHaveLength(1)
+  expect(await call(`/v1/dlq/jobs/${body.id}`, { key: await keyFor(['operator'], [mine]) })).toMatchObject(problem(404))
+})
+
+test('the sweep continues a job that a request left, and its letters that came later stay', async () => {
+  const scope = freshScope()
+  const now = Date.now()
+  await bury([
+    { scope, error: 'old', at: now - 2000 },
+    { scope, error: 'new', at: now + 2000 },
+  ])
+  const db = storeOf(env)
+  const head = { id: crypto.randomUUID(), verb: 'discard' as const, which: { scope }, patterns: ['*'], key_id: 'admin', by: 'ann' }
+  const job = { ...head, started_at: now, before: { at: now + 1, id: '' }, total: 1 }
+  await insertJob(db, { ...job, leased_until: now + 60_000 })
+  // Somebody runs it.
+  await continueJobs(env, now, [])
+  expect((await findJob(db, job.id))?.ended_at).toBeNull()
+  await env.DB.prepare('UPDATE letter_jobs SET leased_until = 0 WHERE id = ?').bind(job.id).run()
+  expect(await openJobs(db)).toContain(job.id)
+  await continueJobs(env, now, [])
+  expect(await findJob(db, job.id)).toMatchObject({ done: 1, failed: 0, ended_at: expect.any(Number) })
+  expect((await lettersOf({ scope })).map(({ error }) => error)).toEqual(['new'])
+  expect(await openJobs(db)).not.toContain(job.id)
+  await forgetJobs(db, now - 1000, 100)
+  expect(await findJob(db, job.id)).toBeDefined()
+  await forgetJobs(db, Date.now() + 1000, 1000)
+  expect(await findJob(db, job.id)).toBeUndefined()
+})
