@@ -14,6 +14,7 @@ import {
   WorkSpent,
 } from './environment.ts'
 import { namesOf, type NamesOf } from './names.ts'
+import { isFound, patternOf } from './pattern.ts'
 import { chargeHost, ERROR, FUNCTIONS, iteration, METHODS, NODE, OPERATORS, type Charge } from './charges.ts'
 
 export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }
@@ -201,7 +202,7 @@ function charged(node: Checked): Handle {
   if (typeof handle !== 'function') throw new Error(`the expression's ${op} cannot be metered`)
   if (op === 'comprehension') return after((iterable) => iteration(iterable), handle)
   if (op === 'call') return call((node.args as [string])[0], handle)
-  if (op === 'rcall') return method((node.args as [string])[0], handle)
+  if (op === 'rcall') return method(node, handle)
   const charge = OPERATORS[op]
   if (!charge) throw new Error(`the expression's ${op} cannot be metered`)
   return after((left, right) => charge([left, right]), handle)
@@ -227,8 +228,10 @@ function call(name: string, handle: Handle): Handle {
   }
 }
 
-function method(name: string, handle: Handle): Handle {
+function method({ args }: Checked, handle: Handle): Handle {
+  const [name, , [first]] = args as [string, unknown, Checked[]]
   if (name === 'contains') return containing(handle)
+  if (name === 'matches') return matching(String(first?.args), handle)
   const charge = Object.hasOwn(METHODS, name) ? METHODS[name] : undefined
   if (!charge) throw new Error(`the expression's ${name} cannot be metered`)
   return forOperands(charge, handle)
@@ -241,6 +244,16 @@ const containing =
     const [text, part] = operands as unknown[]
     return typeof text === 'string' && typeof part === 'string' ? contains(text, part) : handle(operands, ...rest)
   }
+
+/** The library would use JavaScript's patterns, which can take exponential time. */
+function matching(source: string, handle: Handle): Handle {
+  const found = patternOf(source)
+  if (!found.ok) throw new Error(found.detail)
+  return (operands, ...rest) => {
+    const [text] = operands as unknown[]
+    return typeof text === 'string' ? isFound(found.pattern, text) : handle(operands, ...rest)
+  }
+}
 
 /** The nodes among arguments: nodes, lists or records of nodes, or plain values. */
 function childrenOf(args: unknown): Checked[] {

@@ -1,6 +1,7 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { whenIterations } from '../contract/settings/when.ts'
 import { FUNCTIONS as CHARGED } from './charges.ts'
+import { patternOf } from './pattern.ts'
 
 type Path = readonly string[]
 
@@ -8,9 +9,19 @@ type Path = readonly string[]
 export type NamesOf = { paths: Path[]; functions: Set<string>; refused: string | null }
 
 const ITERATING: readonly string[] = whenIterations
-/** Nested iterations exceed any budget, and the work of a regular expression cannot be counted. */
-const REFUSED = new Set(['map', 'bind', 'matches', 'split', 'join', 'bytes', 'json', 'block'])
-const METHODS: readonly string[] = [...ITERATING, 'size', 'startsWith', 'endsWith', 'contains', 'lowerAscii', 'upperAscii', 'trim']
+/** Nested iterations exceed any budget. */
+const REFUSED = new Set(['map', 'bind', 'split', 'join', 'bytes', 'json', 'block'])
+const METHODS: readonly string[] = [
+  ...ITERATING,
+  'size',
+  'startsWith',
+  'endsWith',
+  'contains',
+  'matches',
+  'lowerAscii',
+  'upperAscii',
+  'trim',
+]
 /** Each but `has` has a charge: a function without one is treated as the host's. */
 const FUNCTIONS = new Set(['has', ...Object.keys(CHARGED)])
 
@@ -44,6 +55,7 @@ function walkCall([name, args]: [string, ASTNode[]], found: NamesOf, bound: stri
 function walkMethod([name, receiver, args]: [string, ASTNode, ASTNode[]], found: NamesOf, bound: string | null): void {
   walk(receiver, found, bound)
   if (!METHODS.includes(name)) found.refused ??= `the function ${name} is not available; there are ${METHODS.join(', ')}`
+  if (name === 'matches') found.refused ??= whyNoPattern(args[0])
   if (!ITERATING.includes(name)) {
     for (const child of args) walk(child, found, bound)
     return
@@ -52,6 +64,13 @@ function walkMethod([name, receiver, args]: [string, ASTNode, ASTNode[]], found:
   if (bound !== null) found.refused ??= `${name} stands within another iteration: that could take too long`
   if (variable?.op !== 'id') found.refused ??= `the first argument of ${name} is the name of a variable`
   for (const child of rest) walk(child, found, variable?.op === 'id' ? variable.args : bound)
+}
+
+/** A pattern is written in the expression, so that it is read once, and its mistakes are found. */
+function whyNoPattern(node: ASTNode | undefined): string | null {
+  if (node?.op !== 'value' || typeof node.args !== 'string') return 'the argument of matches is a text that is written in the expression'
+  const found = patternOf(node.args)
+  return found.ok ? null : found.detail
 }
 
 /** `a.b["c"]` as its parts. A number ends the path. */

@@ -56,6 +56,7 @@ export const SEEDS = {
   'skills/plan/blackboard': 2137547291,
   'skills/plan/template': 1586319865,
   'tools/key-text': 1655068787,
+  'expressions/pattern': 861774920,
   'tools/origins: words': 730195823,
   'tools/origins: texts': 1290476151,
   'traces/recording: a flipped bit': 1879133067,

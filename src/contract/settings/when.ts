@@ -9,7 +9,17 @@ export const whenCounts = { total: 'int', by_type: 'map<string, int>', by_source
 export const whenIterations = ['all', 'exists', 'exists_one', 'filter'] as const
 
 /** The functions that a `when` expression may call. */
-export const whenFunctions = [...whenIterations, 'size', 'startsWith', 'endsWith', 'contains', 'int', 'double', 'string'] as const
+export const whenFunctions = [
+  ...whenIterations,
+  'size',
+  'startsWith',
+  'endsWith',
+  'contains',
+  'matches',
+  'int',
+  'double',
+  'string',
+] as const
 
 export const overlap = z.union([
   z.enum(['queue', 'interrupt', 'drop']),

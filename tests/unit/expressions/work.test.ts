@@ -55,6 +55,12 @@ describe('an expression that would take long is refused, with its budget', () =>
     ['members of long lists', `inputs.list.all(x, !(x + "y" in ${sum(30, 'inputs.list')}))`, { list: items }],
     ['errors that are swallowed', 'inputs.list.exists(x, x.a || x.b || x.c)', { list: items }],
     ['errors that a way around leads by', 'inputs.list.exists(x, x.a || x.b || x.c) || true', { list: items }],
+    ['a pattern that would go back', 'inputs.text.matches("(a*)*b")', { text }],
+    [
+      'a pattern in an iteration',
+      'inputs.list.all(x, !(x + inputs.text).matches("[a-z]{1,50}!"))',
+      { list: items, text: text.slice(0, 100) },
+    ],
     ['digits of a duration', 'duration(inputs.text) > duration("1s")', { text: '1'.repeat(20_000) }],
     ['a probe with large arguments', 'inputs.list.all(x, echo(inputs.text) != "")', { list: items, text }],
   ])('%s', (_, source, inputs) => {
@@ -98,6 +104,7 @@ describe('work', () => {
     'inputs.text.lowerAscii() == "b"',
     'inputs.text.upperAscii() == "b"',
     'inputs.text.trim() == "b"',
+    'inputs.text.matches("b")',
     'size(inputs.text) == 1',
     'string(inputs.text) == "b"',
     'double(inputs.text) == 1.0 || true',
