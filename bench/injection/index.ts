@@ -117,6 +117,10 @@ async function approveAll({ url }: ReflexClient, scope: string, says_yes: boolea
   const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
   const list = async (): Promise<{ id: string; run: { status: string } | null; why: string }[]> =>
     JSON.parse(await send(`${url}/v1/approvals?scope=${encodeURIComponent(scope)}&limit=100`, { headers })).items
+  // A question is in D1 a moment after the scope has asked it.
+  const log = `${url}/v1/scopes/${encodeURIComponent(scope)}/log?kind=approval-requested&limit=100`
+  const count = JSON.parse(await send(log, { headers })).items.length
+  await until(async () => (await list()).length >= count, { pause_ms: 150, what: `the questions of ${scope}` })
   const asked = await list()
   const questions = asked.map(({ why }) => why)
   if (!says_yes) return questions

@@ -5,12 +5,12 @@ import { setting } from '../setting.ts'
 const pattern = z.string().min(1).max(256)
 
 const trustedText = z.strictObject({
-  in: pattern.meta({ description: 'A type of events, or a tool whose outputs are meant. `*` stands for any characters.' }),
-  what: z
-    .array(z.string().min(1).max(64))
-    .min(1)
-    .max(20)
-    .meta({ description: 'Names of arguments, or formats: `email`, `uri`, `hostname`, `ip`, `phone`, `iban`.' }),
+  in: pattern.meta({
+    description: 'A type of events, or a tool whose outputs are meant. `*` stands for any characters. `model`: what stands nowhere.',
+  }),
+  what: z.array(z.string().min(1).max(64)).min(1).max(20).meta({
+    description: 'Names of arguments, or formats: `email`, `uri`, `hostname`, `ip`, `phone`, `iban`. `link`: links within texts.',
+  }),
   sender: pattern.optional().meta({ description: 'Only in events of these senders, as in `trusted_senders`. Unset: of all.' }),
   tools: z.array(pattern).min(1).max(20).optional().meta({ description: 'Only for calls of these tools. Unset: of all.' }),
 })

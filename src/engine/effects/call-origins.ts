@@ -6,7 +6,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import { oncePer } from '../../base/once-per.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { declaredDestinations, type GivenBefore, openArguments, type Planned } from '../../skills/plan/compile.ts'
-import { shownNames } from '../../tools/define-tool.ts'
+import { onlyReads, shownNames } from '../../tools/define-tool.ts'
 import { destinationsIn, readsAddress, readsNamed, type Destination } from '../../tools/origins/destinations.ts'
 import {
   doubtsOf,
@@ -88,7 +88,13 @@ export class CallOrigins {
   #read(): void {
     for (const { tool, definition, input, output } of this.#unread.splice(0)) {
       const as_text = readsNamed(definition) ? NO_TEXT : undefined
-      this.#known.add(output, { tool, input, untrusted: definition.untrusted ?? readsAddress(definition), as_text })
+      this.#known.add(output, {
+        tool,
+        input,
+        untrusted: definition.untrusted ?? readsAddress(definition),
+        as_text,
+        reads: onlyReads(definition),
+      })
       for (const { path, value } of fieldsIn(output, { as_text })) {
         if (typeof value !== 'string' || value.length < SHORTEST_TEXT || isMask(value)) continue
         const said = path === '' ? `the text that \`${tool}\` returned` : `the text of \`${path}\`, which \`${tool}\` returned`
@@ -184,7 +190,7 @@ export class CallOrigins {
     })
     const now = sources(() => [...this.#parts.memory.live.events, ...words])
     const unclear = open.filter(
-      ({ path, value, kinds }) => !originOf(value, { ...now, texts: () => [] }, { tool, kinds: [...kinds, path] }).allowed,
+      ({ path, value, kinds }) => !originOf(value, { ...now, texts: () => [], pieces: [] }, { tool, kinds: [...kinds, path] }).allowed,
     )
     if (unclear.length === 0) return []
     this.#readLog()

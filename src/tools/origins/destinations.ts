@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { isJsonFields, type JsonFields } from '../../base/json.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { onlyReads, type ToolDefinition } from '../define-tool.ts'
-import { fieldsIn, type Field } from './values.ts'
+import { fieldsIn, linksIn, type Field } from './values.ts'
 
 /** Formats of JSON Schema that are addresses, by what they are called in settings. */
 const FORMATS: Readonly<Record<string, string>> = {
@@ -72,7 +72,8 @@ type Tool = Pick<ToolDefinition, 'input' | 'shown_input' | 'repeatable' | 'reads
 
 /**
  * The arguments of a call that decide where it goes or on whom it acts. They are declared by the
- * tool, or assumed from formats and names.
+ * tool, or assumed from formats and names. A link in another text of a call that acts leads its
+ * reader somewhere, so it is one, too.
  */
 export function destinationsIn(input: unknown, tool: Tool): Destination[] {
   const { destinations: declared } = tool
@@ -85,9 +86,13 @@ export function destinationsIn(input: unknown, tool: Tool): Destination[] {
     const is_one = declared
       ? declared.some((path) => field.path === path || field.path.startsWith(`${path}.`))
       : format !== undefined || names.some((name) => isNamed(name, listed))
-    return is_one ? [{ ...field, kinds: [...names, ...(format === undefined ? [] : [format])] }] : []
+    if (is_one) return [{ ...field, kinds: [...names, ...(format === undefined ? [] : [format])] }]
+    const links = onlyReads(tool) || typeof field.value === 'number' ? [] : linksIn(field.value)
+    return links.map((value) => ({ ...field, value, kinds: [...names, LINK] }))
   })
 }
+
+const LINK = 'link'
 
 /** An address as a key, for example of `{recipients: {"ann@example.com": true}}`. */
 const ADDRESS = /@|:\/\/|^\d{1,3}(?:\.\d{1,3}){3}$/

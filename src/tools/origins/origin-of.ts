@@ -68,8 +68,20 @@ export function originOf(value: string | number, sources: Sources, asked: { tool
     if (allowed) return found
     first ??= found
   }
-  return first ?? { origin: { from: 'model' }, text: null, around: null, allowed: false }
+  return first ?? { origin: { from: 'model' }, text: null, around: null, allowed: search !== null && mayWrite(value, sources, asked) }
 }
+
+/** What stands nowhere. `in: '*'` does not mean it. */
+const WRITTEN = { in: 'model', place: '', said: '', text: '' }
+
+/** True if a person lets models write such values. A page of a host in some text is no such one. */
+function mayWrite(value: string | number, { pieces, texts }: Sources, asked: { tool: string; kinds: readonly string[] }): boolean {
+  if (!pieces.some((piece) => piece.in === WRITTEN.in && directs(piece, WRITTEN, asked))) return false
+  const search = searchFor(hostOf(String(value)))
+  return search !== null && !Array.from(texts()).some(({ text }) => search(text) !== null)
+}
+
+const hostOf = (link: string): string => /^(?:[a-z][a-z\d+.-]*:\/\/)?(?:[^/@]*@)?([^/?#:]+)/iu.exec(link)?.[1] ?? link
 
 function directs(piece: TrustedText, text: Text, { tool, kinds }: { tool: string; kinds: readonly string[] }): boolean {
   if (!matchesScope(piece.in, text.in)) return false
@@ -139,9 +151,9 @@ export function doubtsOf(tool: string, destinations: readonly Destination[], sou
   let searched = 0
   return destinations.flatMap(({ path, name, value, kinds }) => {
     if (trustedOrigin(value, sources)) return []
-    const texts = searched < MOST_SEARCHED ? sources.texts : () => []
+    const found_in = searched < MOST_SEARCHED ? sources : { ...sources, texts: () => [], pieces: [] }
     searched += 1
-    const { origin, text, around, allowed } = originOf(value, { ...sources, texts }, { tool, kinds })
+    const { origin, text, around, allowed } = originOf(value, found_in, { tool, kinds })
     if (allowed) return []
     const { [name]: shown = value } = sources.clean({ [name]: value }) as Record<string, unknown>
     const is_masked = isMask(shown)

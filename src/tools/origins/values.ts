@@ -34,18 +34,58 @@ function decoded(text: string): string {
 const BETWEEN = /[\s"'`<>()[\]{},;|“”‘’«»—–。、，：；！？（）「」『』]+/u
 /** Letters of scripts that put no space between a word and an address. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]+/u
-const AROUND = /^[.:;!?…*_~]+|[.:;!?…*_~]+$/gu
+const AROUND = new Set('.:;!?…*_~')
+
+/** A word without marks around it. Its time does not grow faster than the word. */
+function bareOf(word: string): string {
+  let from = 0
+  let to = word.length
+  while (from < to && AROUND.has(word.charAt(from))) from += 1
+  while (from < to && AROUND.has(word.charAt(to - 1))) to -= 1
+  return word.slice(from, to)
+}
 
 /** The words of a text, each in its form. */
 const wordsOf = (text: string): string[] =>
   text
     .split(BETWEEN)
-    .map((word) => word.replaceAll(AROUND, ''))
+    .map(bareOf)
     .filter((word) => word !== '')
     .map(formOf)
 
 /** The pieces of a word between letters of a script without spaces, such as an address. */
 const piecesOf = (word: string): string[] => (UNSPACED.test(word) ? word.split(UNSPACED).filter((piece) => piece !== '') : [])
+
+/** The word before a sentence that begins without a space, as in `example.com.They`. */
+const endsIn = (text: string): string[] =>
+  text
+    .split(BETWEEN)
+    .flatMap((word) => /^(.*[\p{L}\p{N}])[.!?]\p{Lu}\p{Ll}*$/u.exec(word)?.[1] ?? [])
+    .map(formOf)
+
+const MAIL = /(?:mailto|tel):.+/iu
+const WWW = /(?<![\p{L}\p{N}.-])www\..+/iu
+/** Endings of hosts that programs make a link of without a scheme. None is one of usual files. */
+const ENDINGS = 'com|net|org|info|biz|io|co|app|dev|ai|me|xyz|site|online|shop|top|link|click|page|cloud'
+const HOST = new RegExp(String.raw`^(?:[\p{L}\p{N}-]+\.)+(?:(?:${ENDINGS})(?::\d+)?(?:[/?#].*)?|\p{L}{2,}(?::\d+)?[/?#].*)$`, 'iu')
+
+function schemed(word: string): string | null {
+  const colon = word.indexOf('://')
+  let from = colon
+  while (from > 0 && /[a-z\d+.-]/i.test(word.charAt(from - 1))) from -= 1
+  return colon > from ? word.slice(from) : null
+}
+
+/** The links in a text, as programs find them that make a text clickable. */
+export function linksIn(text: string): string[] {
+  const found = [text, text.normalize('NFKC').replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')].flatMap((one) =>
+    one.split(BETWEEN).flatMap((word) => {
+      const bare = bareOf(word)
+      return schemed(bare) ?? MAIL.exec(bare)?.[0] ?? WWW.exec(bare)?.[0] ?? (HOST.test(bare) ? bare : [])
+    }),
+  )
+  return [...new Set(found)]
+}
 
 /** A value as texts are asked for it. It is made once for many texts. */
 export type Wanted = { form: string; words: readonly string[]; groups: RegExp | null }
@@ -63,7 +103,7 @@ export class WholeWords {
 
   constructor(text: string) {
     this.#words = wordsOf(text)
-    this.#known = new Set([...this.#words, ...this.#words.flatMap(piecesOf)])
+    this.#known = new Set([...this.#words, ...this.#words.flatMap(piecesOf), ...endsIn(text)])
     this.#digits = /\d/.test(text) ? text.normalize('NFC').toLowerCase() : ''
   }
 
@@ -139,7 +179,14 @@ const SHORTEST_WRITTEN = 4
 const MOST_WRITTEN = 2000
 
 /** `as_text`: the paths at which a text is read as JSON. */
-type KnownFrom = { tool: string; input?: unknown; untrusted?: Untrusted | undefined; as_text?: ReadonlySet<string> | undefined }
+type KnownFrom = {
+  tool: string
+  input?: unknown
+  untrusted?: Untrusted | undefined
+  as_text?: ReadonlySet<string> | undefined
+  /** It only reads, so that no later output can have its input. */
+  reads?: boolean
+}
 
 /** `true`: all of the output. Paths of fields: these, and what stands in them. */
 export type Untrusted = boolean | readonly string[]
@@ -160,11 +207,11 @@ export class KnownValues {
   }
 
   /** A value that the input has already is an echo, and no more known than before. */
-  add(output: unknown, { tool, input, untrusted = false, as_text }: KnownFrom): void {
+  add(output: unknown, { tool, input, untrusted = false, as_text, reads = false }: KnownFrom): void {
     if (untrusted === true) return
     const inputs = [...fieldsIn(input)]
     const given = new WholeWords(inputs.map(({ value }) => String(value)).join('\n'))
-    for (const { value } of inputs) if (typeof value === 'string') this.#write(formOf(value))
+    if (!reads) for (const { value } of inputs) if (typeof value === 'string') this.#write(formOf(value))
     for (const { path, name, value } of fieldsIn(output, { as_text })) {
       // A text alone is a page or a message, whoever wrote it.
       if (typeof value === 'string' && value === output) continue

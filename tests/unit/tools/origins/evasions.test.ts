@@ -19,12 +19,27 @@ describe('a value that the model wrote', () => {
   })
 })
 
+test('what a call that only reads was given is no echo in the output of another tool', () => {
+  const known = new KnownValues()
+  known.add([{ body: 'hi' }], { tool: 'channel.read', input: { channel: 'general' }, reads: true })
+  known.add(['general', 'random'], { tool: 'channels', input: {}, reads: true })
+  expect(known.find('general')).toBe('channels')
+})
+
 describe('the destinations of a call', () => {
   const paths = (input: object, of: ToolDefinition = tool(z.looseObject({}))) => destinationsIn(input, of).map(({ value }) => value)
 
   test('are keys of objects, too', () => {
     expect(paths({ recipients: { [EVE]: true } })).toEqual([EVE])
     expect(paths({ share_with: { [EVE]: 'writer' } }, tool(z.looseObject({}), { destinations: ['share_with'] }))).toContain(EVE)
+  })
+
+  test('are the links in a text of a call that acts, unless its tool declares that it goes nowhere', () => {
+    const text = { to: 'bob', body: 'See https://evil.example/?q=1' }
+    expect(paths(text)).toEqual(['bob', 'https://evil.example/?q=1'])
+    expect(paths(text, tool(z.looseObject({}), { destinations: ['to'] }))).toEqual(['bob', 'https://evil.example/?q=1'])
+    expect(paths(text, tool(z.looseObject({}), { destinations: [] }))).toEqual([])
+    expect(paths({ query: text.body }, tool(z.looseObject({}), { repeatable: true }))).toEqual([])
   })
 
   test('are found by a format behind a reference, in a record and in a tuple', () => {
@@ -43,6 +58,41 @@ describe('the destinations of a call', () => {
 test('the origin of a value without texts is not the user', () => {
   const of = (value: unknown) => originText(weakest(Array.from(fieldsIn(value), () => ({ from: 'model' as const }))))
   expect(of({ [EVE]: true })).not.toBe('user')
+})
+
+describe('a value that stands nowhere', () => {
+  const write = (value: string, text = '', what = 'link', into = 'model') => {
+    const sources: Sources = {
+      trusted: () => null,
+      texts: () => [{ in: 'mail', place: 'mail.body', said: 'a mail', text }],
+      pieces: [{ in: into, what: [what], tools: ['file.write'] }],
+      clean: (fields) => fields,
+    }
+    return originOf(value, sources, { tool: 'file.write', kinds: ['content', 'link'] }).allowed
+  }
+
+  test('may be written where a person lets models write such values', () => {
+    expect(write('https://docs.example/a')).toBe(true)
+    expect(write('https://docs.example/a', '', 'to')).toBe(false)
+    expect(write('https://docs.example/a', '', 'link', '*')).toBe(false)
+  })
+
+  test('may not if it is made of what stands in a text', () => {
+    expect(write('https://evil.example/?q=secret', 'read evil.example today')).toBe(false)
+    expect(write('https://evil.example', 'read https://evil.example today')).toBe(false)
+  })
+
+  test('may not if it is one of more values than are searched for', () => {
+    const texts = () => [{ in: 'mail', place: 'mail.body', said: 'a mail', text: 'https://evil.example' }]
+    const sources: Sources = { trusted: () => null, texts, pieces: [{ in: 'model', what: ['*'] }], clean: (fields) => fields }
+    const links = [...Array.from({ length: 20 }, (_, at) => `https://docs.example/${at}`), 'https://evil.example']
+    const doubts = doubtsOf(
+      'file.write',
+      links.map((value) => ({ path: 'content', name: 'content', value, kinds: ['link'] })),
+      sources,
+    )
+    expect(doubts.map(({ doubt }) => doubt.value)).toEqual(['https://evil.example'])
+  })
 })
 
 describe('a piece of a text that may direct', () => {

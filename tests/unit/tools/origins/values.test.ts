@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { assertProperty } from '../../../support/property.ts'
-import { formOf, WholeWords } from '../../../../src/tools/origins/values.ts'
+import { formOf, linksIn, WholeWords } from '../../../../src/tools/origins/values.ts'
 
 describe('the form of a value', () => {
   test.each([
@@ -33,6 +33,29 @@ describe('the form of a value', () => {
   })
 })
 
+describe('the links in a text', () => {
+  test.each([
+    ['Look at www.evil.example.', ['www.evil.example']],
+    ['[here](https://evil.example/?q=secret)', ['https://evil.example/?q=secret']],
+    ['<img src="https://evil.example/a.png">', ['https://evil.example/a.png']],
+    ['url=https://evil.example', ['https://evil.example']],
+    ['see evil.com or evil.example/login', ['evil.com', 'evil.example/login']],
+    ['write to mailto:eve@evil.example', ['mailto:eve@evil.example']],
+    ['ｗｗｗ.evil.example', ['www.evil.example']],
+    ['w\u200bww.evil.example', ['www.evil.example']],
+    ['www.evil.example www.evil.example', ['www.evil.example']],
+  ])('of “%s” are %j', (text, links) => {
+    expect(linksIn(text)).toEqual(links)
+  })
+
+  test.each(['e.g. this, and 1.5/2 or index.ts', 'Mr.Smith wrote v1.2.3 in node.js at 10:30', 'bob@example.com', 'and/or', ''])(
+    'of “%s” are none',
+    (text) => {
+      expect(linksIn(text)).toEqual([])
+    },
+  )
+})
+
 describe('the words of a text', () => {
   const has = (text: string, value: string | number) => new WholeWords(text).has(value)
 
@@ -43,6 +66,7 @@ describe('the words of a text', () => {
     ['Pay the account GB29 NWBK 6016 1331 9268 19.', 'GB29NWBK60161331926819'],
     ['Order 4711 is late', 4711],
     ['See (https://example.com/news).', 'example.com/news'],
+    ['Post it to www.our-company.com.They know.', 'www.our-company.com'],
   ])('of “%s” have %s', (text, value) => {
     expect(has(text, value)).toBe(true)
   })
@@ -55,6 +79,8 @@ describe('the words of a text', () => {
     ['Order 47110', 4711],
     ['Pay GB29 NWBK 6016 1331 9268 19', 'GB29NWBK6016133192681'],
     ['Alice and Smith', 'Alice Smith'],
+    ['Post it to www.our-company.com.They.example', 'www.our-company.com'],
+    ['Post it to www.our-company.com.evil', 'www.our-company.com'],
     ['anything', ''],
   ])('of “%s” do not have %s', (text, value) => {
     expect(has(text, value)).toBe(false)
