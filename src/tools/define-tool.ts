@@ -2,6 +2,7 @@ import type { Schema } from 'ai'
 import type { z } from 'zod'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { Env } from '../env.ts'
+import type { Json } from '../base/json.ts'
 import { createHash } from 'node:crypto'
 import type { CallKeys } from '../contract/reflex.ts'
 import type { Anchor } from '../contract/settings/anchors.ts'
@@ -110,6 +111,8 @@ export type ToolDefinition<Input = unknown> = {
    * formats and names, see docs/security.md. An empty list: none.
    */
   destinations?: readonly string[]
+  /** What it sends, with slots of its input: the names there say where an argument goes, too. */
+  sends?: Json
   /** Strangers write its output, or the fields at these paths: no value there may direct a call. */
   untrusted?: boolean | readonly string[]
   /** Only steps of skills may call it, so that the gate decides on each call. */

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { parseOf } from '../base/json-schema.ts'
 import { defineTool, type ToolDefinition, undeclaredGlobal } from './define-tool.ts'
 import type { HttpToolSetting } from '../contract/settings/outside-tools.ts'
-import type { JsonFields } from '../base/json.ts'
+import { isJsonFields, type JsonFields } from '../base/json.ts'
 import { HTTP_TIMEOUT_MS, sendHttp } from './http-request.ts'
 import { fillKeySlots, textSlots } from './slot-text.ts'
 import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
@@ -19,6 +19,7 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     ...(undoes && { undoes }),
     ...(destinations && { destinations }),
     ...(untrusted !== undefined && { untrusted }),
+    sends: { ...queryOf(setting.url), ...(isJsonFields(setting.body) && setting.body) },
     reads: repeatable || method === 'GET',
     // The lane's own limit, so that a timeout counts as an effect that may have happened.
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
@@ -31,6 +32,15 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     },
   })
 }
+
+/** The fields of an address after its `?`, with their slots. */
+const queryOf = (url: string): Record<string, string> =>
+  Object.fromEntries(
+    (url.split('?')[1] ?? '').split('&').map((pair) => {
+      const at = pair.indexOf('=')
+      return [pair.slice(0, at), pair.slice(at + 1)]
+    }),
+  )
 
 /** The input by its schema, else each slot is a text. Other fields need the schema's leave. */
 function inputOf(setting: HttpToolSetting): Pick<ToolDefinition<JsonFields>, 'input' | 'shown_input'> {

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { isJsonFields, type JsonFields } from '../../base/json.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { onlyReads, type ToolDefinition } from '../define-tool.ts'
+import { slotsIn } from '../../base/slots.ts'
+import { fillSlots } from '../slot-text.ts'
 import { fieldsIn, linksIn, type Field } from './values.ts'
 
 /** Formats of JSON Schema that are addresses, by what they are called in settings. */
@@ -68,7 +70,7 @@ export const namesDestination = (name: string): boolean => isNamed(name, ACT)
 
 /** `kinds`: its name, and its format if the schema has one. */
 export type Destination = Field & { kinds: readonly string[] }
-type Tool = Pick<ToolDefinition, 'input' | 'shown_input' | 'repeatable' | 'reads' | 'destinations'>
+type Tool = Pick<ToolDefinition, 'input' | 'shown_input' | 'repeatable' | 'reads' | 'destinations' | 'sends'>
 
 /**
  * The arguments of a call that decide where it goes or on whom it acts. They are declared by the
@@ -80,7 +82,8 @@ export function destinationsIn(input: unknown, tool: Tool): Destination[] {
   if (declared?.length === 0) return []
   const formats = formatsOf(tool)
   const listed = onlyReads(tool) ? READ : ACT
-  return [...fieldsIn(input), ...keysIn(input)].flatMap((field): Destination[] => {
+  const sent = declared ? [] : sentIn(input, tool, listed)
+  const given = [...fieldsIn(input), ...keysIn(input)].flatMap((field): Destination[] => {
     const format = formats.get(field.path) ?? formatOfItem(formats, field.path)
     const names = field.path.split('.')
     const is_one = declared
@@ -89,6 +92,24 @@ export function destinationsIn(input: unknown, tool: Tool): Destination[] {
     if (is_one) return [{ ...field, kinds: [...names, ...(format === undefined ? [] : [format])] }]
     const links = onlyReads(tool) || typeof field.value === 'number' ? [] : linksIn(field.value)
     return links.map((value) => ({ ...field, value, kinds: [...names, LINK] }))
+  })
+  return [...given, ...sent.filter(({ path, value }) => !given.some((one) => one.path === path && one.value === value))]
+}
+
+/**
+ * The arguments that a request puts where a name says that it goes there. What several arguments
+ * are joined to, such as `{{user}}@{{host}}`, is one destination.
+ */
+function sentIn(input: unknown, { sends = null }: Tool, listed: ReadonlySet<string>): Destination[] {
+  if (!isJsonFields(input)) return []
+  return [...fieldsIn(sends)].flatMap(({ path, value }): Destination[] => {
+    const names = path.split('.')
+    const slots = slotsIn(value).map(({ name }) => name)
+    const [first, ...more] = slots.filter((name) => Object.hasOwn(input, name))
+    if (first === undefined || !names.some((name) => isNamed(name, listed))) return []
+    const filled = { ...Object.fromEntries(slots.map((name) => [name, ''])), ...(input as JsonFields) }
+    if (more.length > 0) return [{ path: first, name: first, value: String(fillSlots(value, filled)), kinds: [...slots, ...names] }]
+    return Array.from(fieldsIn(input[first], { path: first, name: first }), (field) => ({ ...field, kinds: [first, ...names] }))
   })
 }
 

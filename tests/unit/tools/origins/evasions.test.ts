@@ -42,6 +42,14 @@ describe('the destinations of a call', () => {
     expect(paths({ query: text.body }, tool(z.looseObject({}), { repeatable: true }))).toEqual([])
   })
 
+  test('are what a request sends to a name that says so, also joined from parts', () => {
+    const sends = { recipient: '{{x?}}', from: 'team', copy: { email: '{{user}}@{{server_part}}' }, note: '{{user}} wrote' }
+    const of = tool(z.looseObject({}), { sends })
+    expect(paths({ x: EVE, user: 'alice', server_part: 'evil.example' }, of)).toEqual(['alice', EVE, 'alice@evil.example'])
+    expect(paths({ x: EVE, user: 'alice' }, tool(z.looseObject({}), { sends, destinations: ['user'] }))).toEqual(['alice'])
+    expect(paths({ user: 'alice', server_part: 'evil.example' }, tool(z.looseObject({}), { sends, reads: true }))).toEqual([])
+  })
+
   test('are found by a format behind a reference, in a record and in a tuple', () => {
     const where = { type: 'string', format: 'email' } as const
     const shown = jsonSchema({
