@@ -6,12 +6,12 @@ import { spend } from './environment.ts'
  * A regular expression whose work is at most its steps times the characters of the text: all of its
  * states advance together, and none goes back. JavaScript's own can take exponential time.
  */
-export type Pattern = { steps: readonly Step[] }
+export type TextPattern = { steps: readonly Step[] }
 
 type Test = (character: string) => boolean
-type Place = { at: number; text: readonly string[] }
+type TextPlace = { at: number; text: readonly string[] }
 /** `then`: the steps that follow without a character. A pattern is found at a step of `found`. */
-type Step = { test: Test } | { then: number[] } | { holds: (place: Place) => boolean } | { found: true }
+type Step = { test: Test } | { then: number[] } | { holds: (place: TextPlace) => boolean } | { found: true }
 
 type Node =
   | { kind: 'one'; step: Step }
@@ -35,9 +35,9 @@ const WORD = `${DIGITS}${LETTERS}${LETTERS.toUpperCase()}_`
 const CLASSES: Readonly<Record<string, Test>> = { d: one_of(DIGITS), w: one_of(WORD), s: one_of(' \t\n\f\r') }
 const CONTROLS: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v' }
 const isWord = (character: string | undefined): boolean => character !== undefined && WORD.includes(character)
-const atBorder = ({ at, text }: Place): boolean => isWord(text[at - 1]) !== isWord(text[at])
+const atBorder = ({ at, text }: TextPlace): boolean => isWord(text[at - 1]) !== isWord(text[at])
 
-export function patternOf(source: string): { ok: true; pattern: Pattern } | Refused<'invalid'> {
+export function patternOf(source: string): { ok: true; pattern: TextPattern } | Refused<'invalid'> {
   try {
     return { ok: true, pattern: { steps: stepsOf(new Reader(source).whole()) } }
   } catch (error) {
@@ -213,7 +213,7 @@ function stepsOf(node: Node): Step[] {
 }
 
 /** True if the pattern stands anywhere in the text. Pays for it before it looks. */
-export function isFound({ steps }: Pattern, said: string): boolean {
+export function isFound({ steps }: TextPattern, said: string): boolean {
   spend(STEP_WORK * steps.length * (said.length + 1))
   const text = [...said]
   /** The place at which a step was reached last: it is added once for each place. */
