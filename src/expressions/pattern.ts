@@ -10,8 +10,8 @@ export type TextPattern = { steps: readonly Step[] }
 
 type Test = (character: string) => boolean
 type TextPlace = { at: number; text: readonly string[] }
-/** `then`: the steps that follow without a character. A pattern is found at a step of `found`. */
-type Step = { test: Test } | { then: number[] } | { holds: (place: TextPlace) => boolean } | { found: true }
+/** `leads`: the steps that follow without a character. A pattern is found at a step of `found`. */
+type Step = { test: Test } | { leads: number[] } | { holds: (place: TextPlace) => boolean } | { found: true }
 
 type Node =
   | { kind: 'one'; step: Step }
@@ -51,7 +51,7 @@ class Reader {
   #ignores_case = false
 
   constructor(source: string) {
-    this.#left = [...source].toReversed()
+    this.#left = Array.from(source).toReversed()
   }
 
   whole(): Node {
@@ -62,7 +62,7 @@ class Reader {
   }
 
   #takes(text: string): boolean {
-    const characters = [...text]
+    const characters = Array.from(text)
     if (!characters.every((character, index) => this.#left.at(-1 - index) === character)) return false
     this.#left.splice(this.#left.length - characters.length)
     return true
@@ -177,12 +177,12 @@ function stepsOf(node: Node): Step[] {
     else if (part.kind === 'all') part.of.forEach(emit)
     else if (part.kind === 'any') {
       const fork: number[] = []
-      put({ then: fork })
+      put({ leads: fork })
       const ends = part.of.map((of) => {
         fork.push(steps.length)
         emit(of)
         const end: number[] = []
-        put({ then: end })
+        put({ leads: end })
         return end
       })
       for (const end of ends) end.push(steps.length)
@@ -190,15 +190,15 @@ function stepsOf(node: Node): Step[] {
       for (let count = 0; count < part.least; count += 1) emit(part.of)
       if (part.most === null) {
         const fork: number[] = []
-        const from = put({ then: fork })
+        const from = put({ leads: fork })
         fork.push(steps.length)
         emit(part.of)
-        put({ then: [from] })
+        put({ leads: [from] })
         fork.push(steps.length)
       } else {
         const forks = Array.from({ length: part.most - part.least }, () => {
           const fork: number[] = []
-          put({ then: fork })
+          put({ leads: fork })
           fork.push(steps.length)
           emit(part.of)
           return fork
@@ -215,7 +215,7 @@ function stepsOf(node: Node): Step[] {
 /** True if the pattern stands anywhere in the text. Pays for it before it looks. */
 export function isFound({ steps }: TextPattern, said: string): boolean {
   spend(STEP_WORK * steps.length * (said.length + 1))
-  const text = [...said]
+  const text = Array.from(said)
   /** The place at which a step was reached last: it is added once for each place. */
   const reached = new Int32Array(steps.length).fill(-1)
   const open: number[] = []
@@ -228,7 +228,7 @@ export function isFound({ steps }: TextPattern, said: string): boolean {
       const step = steps[index]
       if (!step || reached[index] === at) continue
       reached[index] = at
-      if ('then' in step) for (const other of step.then) open.push(other)
+      if ('leads' in step) for (const other of step.leads) open.push(other)
       else if (!('holds' in step)) into.push(index)
       else if (step.holds({ at, text })) open.push(index + 1)
     }

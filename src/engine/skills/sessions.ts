@@ -1,3 +1,4 @@
+import { directsAs } from '../../tools/origins/origin-of.ts'
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { Json } from '../../base/json.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
@@ -156,6 +157,7 @@ export class Skills {
         return found.ok ? null : found.detail
       },
       origins: (planned) => this.#parts.effects.origins.ofPlan(planned, needed?.()),
+      directs: (key_id) => directsAs(`key:${key_id}`, this.#parts.settings()),
       probes: { origin: (value) => this.#parts.effects.origins.ofValue(value), ...agent().probes },
       ask: slotModel(this.#parts, { head, model, signal: asker.signal }),
       log: (entry) => unit((open) => append(open, entry)),

@@ -8,6 +8,7 @@ import type { Manifest } from '../manifest/manifest.ts'
 import { anchorsOf, compilePlan, type Planned } from '../plan/compile.ts'
 import { bindInputs } from '../plan/blackboard.ts'
 import { fillSlots } from '../plan/slots.ts'
+import type { Probes } from '../cel/expression.ts'
 import type { SessionContext } from './context.ts'
 import type { ApprovedRun, FoundSkill, Parked, ParkedRun, PolicyMode, ProposalRequest, SkillUsage } from './ports.ts'
 
@@ -58,9 +59,8 @@ export async function deliberate(context: SessionContext, proposed: Case): Promi
 
 /** Asks the control plane only about what the gate would run, since that waits for the network. */
 async function decideOnce(context: SessionContext, proposed: Case): Promise<SessionDecision> {
-  const { probes: known, clock } = context.ports
-  // A caller from outside, who has a key, says where it goes.
-  const probes = proposed.request.from === 'caller' && Object.hasOwn(known, 'origin') ? { ...known, origin: () => 'user' } : known
+  const { clock } = context.ports
+  const probes = probesFor(context, proposed.request)
   const begun = clock?.()
   let request = gateRequest(context, proposed)
   let decision = decide({ ...request, probes })
@@ -74,6 +74,15 @@ async function decideOnce(context: SessionContext, proposed: Case): Promise<Sess
   logDecision(context, proposed, { request, decision, enforced, duration_ms })
   const { recent_success, last_run_at, running } = request
   return { decision, inputs: proposed.inputs, enforced, recent_success, usage: { last_run_at, running }, unparsed: [] }
+}
+
+/** A caller whose words may direct says where it goes. What another one says is a stranger's text. */
+function probesFor({ ports }: SessionContext, { from, proposer }: ProposalRequest): Probes {
+  const { probes } = ports
+  const { origin } = probes
+  if (from !== 'caller' || !Object.hasOwn(probes, 'origin') || !origin) return probes
+  if (proposer && ports.directs?.(proposer.key_id)) return { ...probes, origin: () => 'user' }
+  return { ...probes, origin: (...args) => (origin(...args) === 'model' ? 'text:proposal' : origin(...args)) }
 }
 
 async function controlPlaneVerdict(

@@ -4,6 +4,7 @@ import { isJsonFields, type JsonFields } from '../../base/json.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { onlyReads, type ToolDefinition } from '../define-tool.ts'
 import { slotsIn } from '../../base/slots.ts'
+import { textOf } from '../../base/template.ts'
 import { fillSlots } from '../slot-text.ts'
 import { fieldsIn, linksIn, type Field } from './values.ts'
 
@@ -107,8 +108,8 @@ function sentIn(input: unknown, { sends = null }: Tool, listed: ReadonlySet<stri
     const slots = slotsIn(value).map(({ name }) => name)
     const [first, ...more] = slots.filter((name) => Object.hasOwn(input, name))
     if (first === undefined || !names.some((name) => isNamed(name, listed))) return []
-    const filled = { ...Object.fromEntries(slots.map((name) => [name, ''])), ...(input as JsonFields) }
-    if (more.length > 0) return [{ path: first, name: first, value: String(fillSlots(value, filled)), kinds: [...slots, ...names] }]
+    const filled = { ...Object.fromEntries(slots.map((name) => [name, ''])), ...input }
+    if (more.length > 0) return [{ path: first, name: first, value: textOf(fillSlots(value, filled)), kinds: [...slots, ...names] }]
     return Array.from(fieldsIn(input[first], { path: first, name: first }), (field) => ({ ...field, kinds: [first, ...names] }))
   })
 }

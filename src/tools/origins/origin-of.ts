@@ -14,9 +14,14 @@ export type Text = { in: string; place: string; said: string; text: string; send
 export const senderOf = ({ meta, source }: Event): string => meta.sender ?? source
 
 /** True for an event whose words direct. An agent made an event that derives from another one. */
-export const mayDirect = (event: Event, { trusted_senders, learning }: Pick<Settings, 'trusted_senders' | 'learning'>): boolean =>
-  event.meta.causation_id === null &&
-  [...trusted_senders, ...learning.trusted_sources].some((pattern) => matchesScope(pattern, senderOf(event)))
+export const mayDirect = (event: Event, settings: Directing): boolean =>
+  event.meta.causation_id === null && directsAs(senderOf(event), settings)
+
+type Directing = Pick<Settings, 'trusted_senders' | 'learning'>
+
+/** True for a sender whose words direct. */
+export const directsAs = (sender: string, { trusted_senders, learning }: Directing): boolean =>
+  [...trusted_senders, ...learning.trusted_sources].some((pattern) => matchesScope(pattern, sender))
 
 /** The knowledge of a scope about the values that it was given. */
 export type Sources = {

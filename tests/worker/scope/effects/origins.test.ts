@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { call } from '../../../support/http.ts'
+import { call, keyFor, scopePath } from '../../../support/http.ts'
 import { outside } from '../../../support/mock-fetch.ts'
 import { write } from '../../../support/reflex-chain.ts'
 import { HOST, scopeWith, skillOf } from '../../../support/scope-with-remote-tools.ts'
@@ -170,6 +170,23 @@ describe('a destination of a call', () => {
     expect(await entriesOf(stubOf(scope), 'skill-decided')).toMatchObject([
       { decision: { verdict: 'deny', probes: [{ probe: 'origin', args: ['eve@evil.example'], result: 'text:test.note.text' }] } },
       { decision: { verdict: 'allow', probes: [{ result: 'output:http.inbox.read.from' }] } },
+    ])
+  })
+
+  test('is the user only from a caller whose key may direct, for origin(value)', async () => {
+    const scope = await scopeOf({ trusted_senders: ['key:admin'] })
+    const policy = { allow_roles: ['operator'], deny_if: ["origin(inputs.title) != 'user'"] }
+    const manifest = skillOf(mail.name, { to: '{{title}}' }, { policy })
+    await call('/v1/skills', { json: manifest })
+    await call(`/v1/skills/${manifest.id}/state`, { json: { state: 'active' } })
+    const key = await keyFor(['operator'])
+    const json = { skill_id: manifest.id, inputs: { title: 'carol@example.com' }, why: 'a ticket' }
+    const propose = (more: object) => call(scopePath(scope, '/skills/propose'), { json, ...more })
+    expect((await propose({ key })).body.status).toBe('refused')
+    expect((await propose({})).body.status).toBe('ok')
+    expect(await entriesOf(stubOf(scope), 'skill-decided')).toMatchObject([
+      { decision: { verdict: 'deny', probes: [{ probe: 'origin', result: 'text:proposal' }] } },
+      { decision: { verdict: 'allow', probes: [{ result: 'user' }] } },
     ])
   })
 
