@@ -90,7 +90,7 @@ class Reader {
   #repeated(of: Node): Node {
     const bounds = this.#bounds()
     if (!bounds) return of
-    // How many characters it takes does not matter for the question whether it is there.
+    // A lazy repetition is found where a greedy one is.
     this.#takes('?')
     if ('*+?{'.includes(this.#left.at(-1) ?? ' ')) throw new Error('a repetition is repeated: put it into a group')
     return { kind: 'repeat', of, ...bounds }

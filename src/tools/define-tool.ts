@@ -111,7 +111,7 @@ export type ToolDefinition<Input = unknown> = {
    * formats and names, see docs/security.md. An empty list: none.
    */
   destinations?: readonly string[]
-  /** What it sends, with slots of its input: the names there say where an argument goes, too. */
+  /** The fields of its request, with slots of its input. Their names say where an argument goes. */
   sends?: Json
   /** Strangers write its output, or the fields at these paths: no value there may direct a call. */
   untrusted?: boolean | readonly string[]

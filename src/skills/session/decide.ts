@@ -76,7 +76,7 @@ async function decideOnce(context: SessionContext, proposed: Case): Promise<Sess
   return { decision, inputs: proposed.inputs, enforced, recent_success, usage: { last_run_at, running }, unparsed: [] }
 }
 
-/** A caller whose words may direct says where it goes. What another one says is a stranger's text. */
+/** A caller whose words may direct says where it goes. The words of others are a stranger's. */
 function probesFor({ ports }: SessionContext, { from, proposer }: ProposalRequest): Probes {
   const { probes } = ports
   const { origin } = probes

@@ -76,7 +76,7 @@ export function originOf(value: string | number, sources: Sources, asked: { tool
   return first ?? { origin: { from: 'model' }, text: null, around: null, allowed: search !== null && mayWrite(value, sources, asked) }
 }
 
-/** What stands nowhere. `in: '*'` does not mean it. */
+/** A text for what stands nowhere. `in: '*'` does not mean it. */
 const WRITTEN = { in: 'model', place: '', said: '', text: '' }
 
 /** True if a person lets models write such values. A page of a host in some text is no such one. */
