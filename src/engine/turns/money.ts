@@ -21,11 +21,13 @@ const SHARE = 64
 const MOST_EVENTS = 100
 const MILLION = 1_000_000
 
-/** `spent`: since `epoch`. `room`: what may be spent before the object is asked again. */
-type TakenPart = { spent: number; room: number; n: number }
+/**
+ * A part of a shared budget. `spent`: since `epoch`. `room`: what may be spent before the object is
+ * asked again. `used_at`: a time in milliseconds.
+ */
+type TakenPart = { epoch: string; spent: number; room: number; n: number; used_at: number }
 type Open = { amount: number; least: number; until: number; names: string[]; ids: string[] }
 type Kept = {
-  epoch: string
   own: MoneySpent
   parts: Record<string, TakenPart>
   open: Record<string, Open>
@@ -76,7 +78,7 @@ export class Money {
   constructor(parts: MoneyParts) {
     this.#parts = parts
     const rows = { day: 0, count: 0 }
-    this.#kept = parts.database.read<Kept>(KEY, { epoch: '', own: NOTHING_SPENT, parts: {}, open: {}, events: [], rows })
+    this.#kept = parts.database.read<Kept>(KEY, { own: NOTHING_SPENT, parts: {}, open: {}, events: [], rows })
   }
 
   /** True if a budget may concern calls for these events. */
@@ -156,7 +158,7 @@ export class Money {
     const part = this.#part(name)
     const held = this.#held(name)
     write((unit) => this.#keep(unit, this.#withPart(name, { ...part, room: held, n })))
-    return { epoch: this.#kept.epoch, spent: part.spent, held }
+    return { epoch: part.epoch, spent: part.spent, held }
   }
 
   /** The refusal of further events after too many rows; null without one. */
@@ -219,10 +221,10 @@ export class Money {
     const over = budget.over ?? 'wait'
     const held = this.#held(name)
     // Before the question: an answer that is lost leaves no room.
-    const epoch = this.#kept.epoch || crypto.randomUUID()
-    write((unit) => this.#keep(unit, { ...this.#withPart(name, { ...this.#part(name), room: held }), epoch }))
+    write((unit) => this.#keep(unit, this.#withPart(name, { ...this.#part(name), room: held })))
+    const { epoch, spent } = this.#part(name)
     const want = Math.max(CALLS * amount, Math.floor(lowest(most) / SHARE))
-    const asked = { scope: this.#parts.scope, epoch, spent: this.#part(name).spent, held, need: amount, want, most }
+    const asked = { scope: this.#parts.scope, epoch, spent, held, need: amount, want, most }
     let answer: LeaseAnswer
     try {
       answer = await withDeadline(() => this.#parts.lease(name, asked), { timeout_ms: ASK_MS, what: 'the shared budget' })
@@ -243,8 +245,8 @@ export class Money {
     const own = paid(spentAt(this.#kept.own, this.#parts.now()), amount)
     const parts = { ...this.#kept.parts }
     for (const name of names) {
-      const { spent, room, n } = this.#part(name)
-      parts[name] = { spent: spent + amount, room: room - amount, n }
+      const part = this.#part(name)
+      parts[name] = { ...part, spent: part.spent + amount, room: part.room - amount, used_at: this.#parts.now() }
     }
     const each = Math.ceil(amount / Math.max(1, ids.length))
     const costs = ids.map((id): [string, number] => [id, this.#ofEvent(id) + each])
@@ -276,21 +278,25 @@ export class Money {
   }
 
   #part(name: string): TakenPart {
-    return this.#kept.parts[name] ?? { spent: 0, room: 0, n: 0 }
+    return this.#kept.parts[name] ?? { epoch: crypto.randomUUID(), spent: 0, room: 0, n: 0, used_at: 0 }
   }
 
   #withPart(name: string, part: TakenPart): Kept {
-    return { ...this.#kept, parts: { ...this.#kept.parts, [name]: part } }
+    return { ...this.#kept, parts: { ...this.#kept.parts, [name]: { ...part, used_at: this.#parts.now() } } }
   }
 
   #held(name: string): number {
     return Object.values(this.#kept.open).reduce((sum, { amount, names }) => (names.includes(name) ? sum + amount : sum), 0)
   }
 
+  /** Forgets parts of earlier months, whose money concerns no limit: each sender may have one. */
   #keep(unit: Unit, kept: Kept): void {
     const rows = this.#rows()
     this.#seen = this.#parts.database.written
-    this.#kept = { ...kept, rows }
+    const month = iso(this.#parts.now()).slice(0, 7)
+    const held = new Set(Object.values(kept.open).flatMap(({ names }) => names))
+    const parts = Object.entries(kept.parts).filter(([name, { used_at }]) => held.has(name) || iso(used_at).slice(0, 7) === month)
+    this.#kept = { ...kept, parts: Object.fromEntries(parts), rows }
     unit.write(KEY, this.#kept)
   }
 }

@@ -15,7 +15,17 @@ const event = (id: string, sender = 'key:one') =>
   ({ event: { id, type: 'note', source: 'test', meta: { sender } } }) as unknown as { event: Event }
 
 /** An object that counts a budget, and scopes that share it, with storage that a crash keeps. */
-function deployment({ own, shared, clock }: { own?: MoneyBudget; shared?: MoneyBudget; clock: { at: number } }) {
+function deployment({
+  own,
+  shared,
+  clock,
+  each = false,
+}: {
+  own?: MoneyBudget
+  shared?: MoneyBudget
+  clock: { at: number }
+  each?: boolean
+}) {
   const kept = new Map<string, unknown>()
   const scopes = new Map<string, Money>()
   const disks = new Map<string, string>()
@@ -62,7 +72,7 @@ function deployment({ own, shared, clock }: { own?: MoneyBudget; shared?: MoneyB
       } as never,
       scope,
       budget: () => own,
-      shared: () => (shared ? [{ ...shared, name: 'all' }] : []),
+      shared: (senders) => (shared ? (each ? senders : ['all']).map((name) => ({ ...shared, name })) : []),
       problem: () => null,
       lease,
       now: () => clock.at,
@@ -79,7 +89,7 @@ function deployment({ own, shared, clock }: { own?: MoneyBudget; shared?: MoneyB
     lives.set(scope, lifeOf(scope) + 1)
     scopes.set(scope, wake(scope))
   }
-  return { open, reserve, settle, crash, lifeOf, entries, counts, slow, writing }
+  return { open, reserve, settle, crash, lifeOf, entries, counts, slow, writing, disks }
 }
 
 /** A sequence of numbers below 1, by a seed. */
@@ -166,6 +176,20 @@ describe('a budget in money that scopes share', () => {
 })
 
 describe('a budget in money of a scope', () => {
+  test('forgets the senders of earlier months, except those whose calls are open', async () => {
+    const clock = { at: Date.UTC(2026, 2, 31, 23, 59) }
+    const { reserve, settle, disks } = deployment({ shared: { usd_per_month: 100 }, clock, each: true })
+    for (let sender = 0; sender < 200; sender += 1) {
+      const reserved = await reserve('a', 0.01, [event('e', `chat/${sender}`)])
+      settle('a', reserved.ok ? reserved.id : null, 0.005)
+    }
+    await reserve('a', 0.01, [event('f', 'chat/open')])
+    clock.at += 120_000
+    await reserve('a', 0.01, [event('g', 'chat/1')])
+    const { parts } = JSON.parse(disks.get('a') ?? '') as { parts: object }
+    expect(Object.keys(parts).toSorted()).toEqual(['chat/1', 'chat/open'])
+  })
+
   test('waits for the next day, or refuses, as the setting says', async () => {
     const clock = { at: NOON }
     for (const over of ['wait', 'refuse'] as const) {
