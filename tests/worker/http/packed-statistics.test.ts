@@ -93,6 +93,12 @@ describe('statistics that scopes answer', () => {
     expect([await sumOf('*'), await count('statistics_waiting')]).toEqual([2, 0])
   })
 
+  test('wait no longer once they are sorted, also with names beyond the basic plane', async () => {
+    await wait({ scope: 'a', seq: 1, rows: [{ ...OLD, values: { 'model-🚀': { calls: 1 } } }] })
+    await fold()
+    expect(await count('statistics_waiting')).toBe(0)
+  })
+
   test('that cannot be read hold no others', async () => {
     await wait(answer('a', 1, 1))
     await env.DB.prepare('INSERT INTO statistics_waiting (id, answers) VALUES (1, ?)')

@@ -1,5 +1,5 @@
 import { messageOf } from '../../../base/error-text.ts'
-import { isJsonFields, jsonChunks } from '../../../base/json.ts'
+import { byteLength, isJsonFields, jsonChunks } from '../../../base/json.ts'
 import { warn } from '../../../base/warn.ts'
 import { packHash } from '../../../store/packs/format.ts'
 import { bucketSteps, buckets, families, type BucketRow, type StatisticsValues } from '../contract/statistics.ts'
@@ -72,7 +72,7 @@ export async function foldStatistics(db: D1Database, before: number): Promise<nu
       return folded
     }
     // A row to which something was added since stays, and is folded again.
-    const gone = results.map(({ id, answers }) => db.prepare(DROP).bind(id, answers.length))
+    const gone = results.map(({ id, answers }) => db.prepare(DROP).bind(id, byteLength(answers)))
     if (gone.length > 0) await db.batch(gone)
     folded += results.length
     if (results.length < MOST_FOLDED) break
@@ -95,7 +95,7 @@ export async function foldNow(db: D1Database, now = Date.now()): Promise<void> {
   }
 }
 
-const DROP = 'DELETE FROM statistics_waiting WHERE id = ?1 AND length(answers) = ?2'
+const DROP = 'DELETE FROM statistics_waiting WHERE id = ?1 AND octet_length(answers) = ?2'
 
 /** Another run folds the same rows. */
 class LostRace extends Error {}
