@@ -14,8 +14,17 @@ import type { Event } from '../core/event.ts'
 import { StreamContent } from '../models/stream-content.ts'
 import type { Agent, AgentDeps } from './define-agent.ts'
 
-/** `said` gets text as it is made, `called` a call once it may leave. */
-export type AnswerSink = { streams: boolean; said: (delta: string) => void; called: (call: LanguageModelV4ToolCall) => void }
+/**
+ * `said` gets text as it is made, `called` a call once it may leave, and `untold` a call that was
+ * refused while others of the same answer have left.
+ */
+export type AnswerSink = {
+  streams: boolean
+  said: (delta: string) => void
+  called: (call: LanguageModelV4ToolCall) => void
+  untold?: (call: RefusedCall) => void
+}
+export type RefusedCall = { id: string; name: string; input: string; reason: string }
 export type AnswerEnd = { finish: string; calls: number }
 
 type AnsweringDeps = Pick<AgentDeps, 'model' | 'signal' | 'reply' | 'call'>
@@ -42,8 +51,8 @@ export function triggerOn(
 
 /**
  * Asks the model and hands the calls that it makes over to the caller. A call that is refused is
- * answered to the model as a refusal, and the model is asked again; if others leave, it learns of
- * the refusal when it makes that call again.
+ * answered to the model as a refusal, and the model is asked again; if others leave, the request
+ * that brings their outputs tells it.
  */
 export async function answerRequest({ prompt, tools, options }: ModelRequest, deps: AnsweringDeps, sink = QUIET): Promise<AnswerEnd> {
   let messages = prompt
@@ -53,16 +62,19 @@ export async function answerRequest({ prompt, tools, options }: ModelRequest, de
     const text = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
     if (text !== '') deps.reply(text)
     const calls = content.filter((part) => part.type === 'tool-call')
-    const refused: { call: LanguageModelV4ToolCall; reason: string }[] = []
+    const refused: RefusedCall[] = []
     for (const call of calls) {
       const reason = await refusalOf(call, deps)
       if (reason === null) sink.called(call)
-      else refused.push({ call, reason })
+      else refused.push({ id: call.toolCallId, name: call.toolName, input: call.input, reason })
     }
     const made = calls.length - refused.length
-    if (refused.length === 0 || made > 0) return { finish: made > 0 ? 'tool-calls' : finish, calls: made }
+    if (refused.length === 0 || made > 0) {
+      for (const call of refused) sink.untold?.(call)
+      return { finish: made > 0 ? 'tool-calls' : finish, calls: made }
+    }
     if (round === MOST_REFUSALS) {
-      const said = refused.map(({ call, reason }) => `The call of ${call.toolName} was refused: ${reason}`).join('\n')
+      const said = refused.map(({ name, reason }) => `The call of ${name} was refused: ${reason}`).join('\n')
       sink.said(said)
       deps.reply(said)
       return { finish: 'stop', calls: 0 }
@@ -108,27 +120,29 @@ async function answerOf(
 type AnswerPart = Extract<LanguageModelV4Prompt[number], { role: 'assistant' }>['content'][number]
 
 /** The answer with its calls, and a refusal of each. */
-function toldOf(
-  content: readonly LanguageModelV4Content[],
-  refused: readonly { call: LanguageModelV4ToolCall; reason: string }[],
-): LanguageModelV4Prompt {
+function toldOf(content: readonly LanguageModelV4Content[], refused: readonly RefusedCall[]): LanguageModelV4Prompt {
+  const said = content.flatMap((part): AnswerPart[] =>
+    part.type === 'text' && part.text !== '' ? [{ type: 'text', text: part.text }] : [],
+  )
+  const { calls, results } = refusalsOf(refused)
   return [
-    {
-      role: 'assistant',
-      content: content.flatMap((part): AnswerPart[] => {
-        if (part.type === 'text' && part.text !== '') return [{ type: 'text', text: part.text }]
-        if (part.type !== 'tool-call') return []
-        return [{ type: 'tool-call', toolCallId: part.toolCallId, toolName: part.toolName, input: jsonValue(part.input) ?? {} }]
-      }),
-    },
-    {
-      role: 'tool',
-      content: refused.map(({ call, reason }) => ({
-        type: 'tool-result',
-        toolCallId: call.toolCallId,
-        toolName: call.toolName,
-        output: { type: 'error-text', value: `The call was not made: ${reason}` },
-      })),
-    },
+    { role: 'assistant', content: [...said, ...calls] },
+    { role: 'tool', content: results },
   ]
 }
+
+/** Refused calls, and what the model hears of them, as parts of a prompt. */
+export const refusalsOf = (refused: readonly RefusedCall[]) => ({
+  calls: refused.map(({ id: toolCallId, name: toolName, input }) => ({
+    type: 'tool-call' as const,
+    toolCallId,
+    toolName,
+    input: jsonValue(input) ?? {},
+  })),
+  results: refused.map(({ id: toolCallId, name: toolName, reason }) => ({
+    type: 'tool-result' as const,
+    toolCallId,
+    toolName,
+    output: { type: 'error-text' as const, value: `The call was not made: ${reason}` },
+  })),
+})

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listen } from '../../cli/lib/listen.ts'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
-import { ADMIN_KEY, ask, eventually, temporaryState, wholeLog } from './api.ts'
+import { ADMIN_KEY, ask, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
 import { gate, scriptedModel, type ScriptedModel } from './scripted-model.ts'
 
 const state = await temporaryState()
@@ -72,6 +72,57 @@ test('a server that is killed in the middle of a stream leaves a trace that says
   server = await start()
   expect(await endOf('e2e/dies', 'lost')).toMatchObject({ trace_id: trace })
   rest = gate()
+})
+
+test('a caller that leaves while the model is silent leaves a trace that says so', async () => {
+  const { trace, reader } = await begun('e2e/left')
+  await reader?.cancel()
+  expect(await endOf('e2e/left', 'cancelled')).toMatchObject({ trace_id: trace, error: 'the caller left in the middle of the answer' })
+  rest.open()
+  rest = gate()
+})
+
+test('the model hears of a refused call with the output of another that has left', async () => {
+  const asked: { messages: { role: string; content: string; tool_calls?: { function: { name: string } }[] }[] }[] = []
+  const callOf = (name: string) => ({ id: `of-${name}`, type: 'function', function: { name, arguments: '{}' } })
+  const provider = await listen(({ body }) => {
+    asked.push(JSON.parse(body))
+    const message =
+      asked.length === 1
+        ? { role: 'assistant', content: null, tool_calls: [callOf('look'), callOf('remove')] }
+        : { role: 'assistant', content: 'I looked.' }
+    const choices = [{ index: 0, message, finish_reason: asked.length === 1 ? 'tool_calls' : 'stop' }]
+    return { status: 200, body: { id: 'x', object: 'chat.completion', created: 0, model: 'm', choices } }
+  })
+  const own = await temporaryState()
+  const vars = { ...model.vars, REFLEX_ADMIN_KEY: ADMIN_KEY, OPENAI_COMPATIBLE_BASE_URL: `http://${provider.host}/v1` }
+  const other = await startServer({ persist_to: own.directory, migrated: true, vars })
+  await ask(other.url, scopePath('e2e/mixed'), { method: 'PATCH', body: { deny_tools: ['caller.remove'] } })
+  const tools = ['look', 'remove'].map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } }))
+  const user = { role: 'user', content: 'look, and remove' }
+  const chatWith = async (messages: object[]) => {
+    const headers = { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json', 'x-reflex-scope': 'e2e/mixed' }
+    const body = JSON.stringify({ model: 'm', messages, tools })
+    const response = await fetch(`${other.url}/v1/openai/chat/completions`, { method: 'POST', headers, body })
+    const { choices } = (await response.json()) as {
+      choices: { message: { content: string; tool_calls: { id: string; function: object }[] } }[]
+    }
+    return { trace: response.headers.get('x-reflex-trace'), message: choices[0]?.message }
+  }
+  const { message: first } = await chatWith([user])
+  expect(first?.tool_calls).toMatchObject([{ function: { name: 'look' } }])
+  const output = { role: 'tool', tool_call_id: first?.tool_calls[0]?.id, content: 'a disk' }
+  const { trace, message: second } = await chatWith([user, first ?? {}, output])
+  expect(second?.content).toBe('I looked.')
+  expect(asked[1]?.messages[1]?.tool_calls?.map((call) => call.function.name)).toEqual(['look', 'remove'])
+  expect(asked[1]?.messages.slice(2).map(({ content }) => content)).toEqual(['a disk', expect.stringContaining('was not made')])
+  const replayed = await ask<{ equivalent: boolean }>(other.url, `/v1/traces/${trace}/replay?scope=e2e%2Fmixed`, {
+    body: { mode: 'pinned' },
+  })
+  expect(replayed).toMatchObject({ equivalent: true })
+  await other.stop()
+  provider.stop()
+  await own.remove()
 })
 
 test('a key of the caller is passed on, and is in no log', async () => {

@@ -17,10 +17,11 @@ export type AnswerError = { status: number; reason: 'refused' | 'model' | 'faile
 
 /**
  * The answer of a scope, a line of JSON each. The head comes first, then what is said. Without a
- * trace, nothing was recorded.
+ * trace, nothing was recorded. A beat says nothing: a caller that has left is noticed by a write.
  */
 export type AnswerLine =
   | { line: 'head'; trace_id: string | null; model: string; decided_by: string | null }
+  | { line: 'beat' }
   | { line: 'text'; text: string }
   | { line: 'call'; id: string; name: string; input: string }
   | { line: 'end'; finish: string; input_tokens: number; output_tokens: number }

@@ -35,7 +35,7 @@ export async function answer<Body>(c: Context<AuthEnv>, form: ProviderForm<Body>
   const scope = scopeOf(c, parsed)
   const asked = askedOf(c, form, { parsed, scope })
   const lines = new AnswerReader(await streamFrom(c, scope, asked))
-  const head = await lines.next()
+  const head = await lines.said()
   if (head?.line === 'error') throw problemOf(head)
   if (head?.line !== 'head') throw unavailable('The scope gave no answer.')
   const headers = {
@@ -45,7 +45,7 @@ export async function answer<Body>(c: Context<AuthEnv>, form: ProviderForm<Body>
   }
   const of = { id: uuidv7().replaceAll('-', ''), model: head.model, at: Math.floor(Date.now() / 1000) }
   // An error before anything is said has its own status.
-  const first = await lines.next()
+  const first = await lines.said()
   if (!first) throw unavailable('The scope broke off the answer.')
   if (first.line === 'error') throw withHeaders(problemOf(first), headers)
   if (parsed.streams) return new Response(streamOf(form.writer(of, body), first, lines), { headers: { ...headers, ...EVENT_STREAM } })
@@ -144,6 +144,12 @@ class AnswerReader {
     return JSON.parse(this.#lines.shift() ?? '') as AnswerLine
   }
 
+  /** The next line that says something. */
+  async said(): Promise<AnswerLine | undefined> {
+    const line = await this.next()
+    return line?.line === 'beat' ? this.said() : line
+  }
+
   /** Also while a line is awaited: the scope stops the model. */
   async cancel(): Promise<void> {
     await this.#reader.cancel().catch(() => undefined)
@@ -163,6 +169,9 @@ async function wholeOf(of: Pick<WholeAnswer, 'id' | 'model' | 'at'>, first: Answ
 
 const BROKEN = { status: 502, message: 'The scope broke off the answer: its trace says how far it came.' }
 
+/** A comment of an event stream, which clients skip. */
+const BEAT = ': \n\n'
+
 function streamOf(writer: ReturnType<ProviderForm['writer']>, first: AnswerLine, rest: AnswerReader): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let line: AnswerLine | undefined = first
@@ -173,7 +182,8 @@ function streamOf(writer: ReturnType<ProviderForm['writer']>, first: AnswerLine,
         controller.enqueue(encoder.encode(writer.failed(now ? failureOf(now) : BROKEN)))
         return controller.close()
       }
-      if (now.line !== 'head') for (const text of writer.write(now)) controller.enqueue(encoder.encode(text))
+      const texts = now.line === 'beat' || now.line === 'head' ? [BEAT] : writer.write(now)
+      for (const text of texts) controller.enqueue(encoder.encode(text))
       if (now.line === 'end') return controller.close()
       line = await rest.next().catch(() => undefined)
     },

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   addResult,
   addToAssistant,
+  demandServed,
   filePart,
   inputOf,
   jsonSchema,
@@ -15,6 +16,7 @@ import {
   type ProviderForm,
   type WholeAnswer,
 } from './form.ts'
+import { reasoningOf } from './openai-chat.ts'
 
 const text = z.string()
 const source = z.looseObject({ type: text, media_type: text.optional(), data: text.optional(), url: text.optional() })
@@ -57,10 +59,16 @@ const body = z.looseObject({
   top_p: z.number().optional(),
   top_k: z.int().optional(),
   output_format: format.nullish(),
-  output_config: z.looseObject({ format: format.nullish() }).nullish(),
+  output_config: z.looseObject({ format: format.nullish(), effort: text.nullish() }).nullish(),
+  thinking: z.looseObject({ type: z.enum(['enabled', 'disabled', 'adaptive']), budget_tokens: z.int().optional() }).nullish(),
 })
 type Body = z.infer<typeof body>
 type Block = z.infer<typeof block>
+
+const REFUSED = {
+  mcp_servers: 'offer tools, which the caller runs',
+  container: 'nothing is run for the caller here',
+}
 
 /** `POST /messages` of Anthropic. */
 export const anthropicMessages: ProviderForm<Body> = {
@@ -68,6 +76,7 @@ export const anthropicMessages: ProviderForm<Body> = {
   body,
   parse: (given) => {
     const { model, stream, metadata, tools, tool_choice, max_tokens, stop_sequences, temperature, top_p, top_k } = given
+    demandServed(given, REFUSED)
     const schema = (given.output_config?.format ?? given.output_format)?.schema
     return {
       model,
@@ -79,6 +88,7 @@ export const anthropicMessages: ProviderForm<Body> = {
         options: {
           ...withoutNulls({ maxOutputTokens: max_tokens, stopSequences: stop_sequences, temperature, topP: top_p, topK: top_k }),
           ...(tool_choice && { toolChoice: choiceOf(tool_choice) }),
+          ...reasoningOf(effortOf(given)),
           ...(schema && { responseFormat: { type: 'json', schema } }),
         },
       },
@@ -92,6 +102,16 @@ export const anthropicMessages: ProviderForm<Body> = {
   }),
   writer: (of) => new MessageWriter(of),
   failure: anthropicFailure,
+}
+
+/** The effort in words of OpenAI, by the budget where no effort is named. */
+function effortOf({ output_config, thinking }: Body): string | null {
+  const effort = output_config?.effort
+  if (effort != null) return effort === 'max' ? 'xhigh' : effort
+  if (thinking?.type === 'disabled') return 'none'
+  if (thinking?.type !== 'enabled') return null
+  const budget = thinking.budget_tokens ?? 0
+  return budget < 4096 ? 'low' : budget < 16_384 ? 'medium' : 'high'
 }
 
 function functionTool({ type, name, description, input_schema }: NonNullable<Body['tools']>[number]) {

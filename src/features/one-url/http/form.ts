@@ -22,7 +22,7 @@ export type WholeAnswer = {
 export type AnswerFailure = { status: number; message: string; is_budget?: boolean }
 /** Writes the lines of an answer as events of the provider. */
 export type AnswerWriter = {
-  write: (line: Exclude<AnswerLine, { line: 'head' | 'error' }>) => string[]
+  write: (line: Exclude<AnswerLine, { line: 'head' | 'beat' | 'error' }>) => string[]
   failed: (failure: AnswerFailure) => string
 }
 
@@ -59,6 +59,14 @@ export function inputOf(text: string): Record<string, unknown> {
 /** Thrown for what an interface takes elsewhere, and this one does not. */
 export class NotServed extends Error {
   override readonly name = 'NotServed'
+}
+
+/** Refuses a request that sets a field whose meaning would be lost. `refused`: why, by field. */
+export function demandServed(given: object, refused: Readonly<Record<string, string>>): void {
+  for (const [field, value] of Object.entries(given)) {
+    const isSet = value != null && value !== false && value !== 0 && JSON.stringify(value) !== '{}'
+    if (isSet && Object.hasOwn(refused, field)) throw new NotServed(`${field} is not served: ${refused[field]}`)
+  }
 }
 
 /** The newest call with this id: results repeat neither its name nor its input. */

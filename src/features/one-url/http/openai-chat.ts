@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   addResult,
   addToAssistant,
+  demandServed,
   filePart,
   inputOf,
   jsonSchema,
@@ -65,6 +66,7 @@ const body = z.looseObject({
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   user: text.max(200).nullish(),
   n: z.int().nullish(),
+  modalities: z.array(text).nullish(),
   max_tokens: z.int().min(1).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
   temperature: number,
@@ -78,13 +80,26 @@ const body = z.looseObject({
 type Body = z.infer<typeof body>
 type Content = z.infer<typeof content>
 
+export const NO_LOGPROBS = 'answers have no probabilities of their tokens'
+const REFUSED = {
+  logprobs: NO_LOGPROBS,
+  top_logprobs: NO_LOGPROBS,
+  logit_bias: 'tokens have no weights here',
+  functions: 'send tools',
+  function_call: 'send tool_choice',
+  audio: 'answers are text',
+  web_search_options: 'offer a tool that searches, which the caller runs',
+}
+
 /** `POST /chat/completions` of OpenAI. */
 export const openaiChat: ProviderForm<Body> = {
   api: 'openai.chat',
   body,
   parse: (given) => {
-    const { model, stream, user, n, tools, tool_choice } = given
+    const { model, stream, user, n, modalities, tools, tool_choice } = given
     if ((n ?? 1) !== 1) throw new NotServed('n must be 1: one answer is given')
+    demandServed(given, REFUSED)
+    if (modalities?.some((one) => one !== 'text')) throw new NotServed('modalities is ["text"]: answers are text')
     return {
       model,
       streams: stream ?? false,
@@ -165,8 +180,10 @@ function formatOf(given: Body['response_format']) {
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
 
 export function reasoningOf(effort: string | null | undefined) {
-  const known = EFFORTS.find((one) => one === effort)
-  return known ? { reasoning: known } : {}
+  if (effort == null) return {}
+  const reasoning = EFFORTS.find((one) => one === effort)
+  if (!reasoning) throw new NotServed(`the effort of reasoning is one of ${EFFORTS.join(', ')}`)
+  return { reasoning }
 }
 
 function promptOf(messages: Body['messages']): LanguageModelV4Prompt {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   addResult,
   addToAssistant,
+  demandServed,
   filePart,
   inputOf,
   jsonSchema,
@@ -15,7 +16,7 @@ import {
   type ProviderForm,
   type WholeAnswer,
 } from './form.ts'
-import { openaiFailure, reasoningOf } from './openai-chat.ts'
+import { NO_LOGPROBS, openaiFailure, reasoningOf } from './openai-chat.ts'
 
 const text = z.string()
 const part = z.looseObject({ type: text, text: text.optional(), refusal: text.optional(), image_url: text.nullish() })
@@ -53,6 +54,7 @@ const body = z.looseObject({
         .nullish(),
     })
     .nullish(),
+  include: z.array(text).nullish(),
   stream: z.boolean().nullish(),
   user: text.max(200).nullish(),
   max_output_tokens: z.int().min(1).nullish(),
@@ -66,17 +68,24 @@ const body = z.looseObject({
 })
 type Body = z.infer<typeof body>
 
+const REFUSED = {
+  top_logprobs: NO_LOGPROBS,
+  prompt: 'no prompts are stored here: send instructions and input',
+}
+
 /** `POST /responses` of OpenAI, for callers that send the whole conversation. */
 export const openaiResponses: ProviderForm<Body> = {
   api: 'openai.responses',
   body,
   parse: (given) => {
-    const { model, stream, user, tools, tool_choice, max_output_tokens, temperature, top_p, reasoning } = given
+    const { model, stream, user, tools, tool_choice, max_output_tokens, temperature, top_p, reasoning, include } = given
     if (given.previous_response_id != null || given.conversation != null)
       throw new NotServed(
         'no responses are stored here: send the whole conversation as input, without previous_response_id and conversation',
       )
     if (given.background) throw new NotServed('background is not served: wait for the answer, or stream it')
+    demandServed(given, REFUSED)
+    if (include?.includes('message.output_text.logprobs')) throw new NotServed(NO_LOGPROBS)
     return {
       model,
       streams: stream ?? false,

@@ -1,4 +1,4 @@
-import { answerRequest, type AnswerEnd, type AnswerSink } from '../../../agent/answer-request.ts'
+import { answerRequest, type AnswerEnd, type AnswerSink, type RefusedCall } from '../../../agent/answer-request.ts'
 import { endingOf, endingOfError, resultOf, type TurnEnding } from '../../../agent/turn-ending.ts'
 import { withDeadline } from '../../../base/deadline.ts'
 import { messageOf } from '../../../base/error-text.ts'
@@ -25,6 +25,7 @@ import { argumentsHash } from '../../../tools/define-tool.ts'
 import { callIdOf, type AnswerError, type AnswerLine, type AskedOfScope } from '../contract/answer.ts'
 import { AnswerStream } from '../contract/answer-stream.ts'
 import { Allowed } from './allowed.ts'
+import { Untold } from './untold.ts'
 
 /** Requests that a scope answers at once. */
 const AT_ONCE = 64
@@ -47,12 +48,14 @@ export class AskedModels implements ScopeFeature {
   readonly #parts: Parts
   readonly #turns: BesideTurns
   readonly #allowed: Allowed
+  readonly #untold: Untold
   readonly #live = new Map<string, Live>()
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.#turns = new BesideTurns(parts)
     this.#allowed = new Allowed(parts.database)
+    this.#untold = new Untold(parts.database)
     parts.jobs.handle<Answering>('answer', {
       work: 'action',
       at_once: AT_ONCE,
@@ -82,9 +85,10 @@ export class AskedModels implements ScopeFeature {
   }
 
   /** The lines of the answer. The head says who decided. */
-  async answer(asked: AskedOfScope): Promise<ReadableStream<Uint8Array>> {
+  async answer(given: AskedOfScope): Promise<ReadableStream<Uint8Array>> {
     const { hider, loop, reflex_sync, caller_tools, settings, env } = this.#parts
     await reflex_sync.ready()
+    const asked = { ...given, request: { ...given.request, prompt: this.#untold.told(given.request.prompt) } }
     const event = cleanEvent(this.#kept(asked), hider) as Event
     const { id, meta } = event
     const live: Live = { asked, out: new AnswerStream((why) => live.leave(why)), taken: Promise.withResolvers(), leave: () => {} }
@@ -193,17 +197,26 @@ export class AskedModels implements ScopeFeature {
   }
 
   async #endingOf(turn: Turn, { asked, out }: Live): Promise<TurnEnding> {
-    const { settings, now, hide, events, actions } = this.#parts
+    const { settings, now, hide, events, actions, unit } = this.#parts
     const { trace_id } = turn.head
+    const left: string[] = []
+    const refused: RefusedCall[] = []
     const sink: AnswerSink = {
       streams: asked.streams,
       said: (text) => out.write({ line: 'text', text }),
-      called: ({ toolName: name, input }) => out.write({ line: 'call', id: callIdOf(trace_id), name, input }),
+      called: ({ toolName: name, input }) => {
+        const id = callIdOf(trace_id)
+        left.push(id)
+        out.write({ line: 'call', id, name, input })
+      },
+      untold: (call) => void refused.push(call),
     }
     try {
       const deps = await depsOf({ ...this.#parts, event_store: events, actions })(turn)
       const work = () => resultOf(() => answerRequest(asked.request, deps, sink), turn, deps)
       const result = await withDeadline(work, { signal: turn.signal, timeout_ms: settings().turn_timeout_ms, what: 'the turn' })
+      const [beside] = left
+      if (beside !== undefined && refused.length > 0) unit((unit) => this.#untold.add(unit, beside, refused))
       return endingOf(result, turn.seen.context.scratch)
     } catch (error) {
       const ending = endingOfError(error, { now: now(), model: turn.model })
