@@ -273,10 +273,33 @@ export function credentialIn(text: string): CredentialKind | null {
   return ASSIGNMENT.test(text) || IN_URL.test(text) ? 'password' : null
 }
 
+/** By the issuers' ranges and Luhn's digit, which one in ten numbers has by chance. */
+const ISSUED =
+  /^(?:4\d{12}(?:\d{3})?(?:\d{3})?|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d)\d{12}|35\d{14})$/
+
+export function isCardNumber(digits: string): boolean {
+  if (!ISSUED.test(digits)) return false
+  let sum = 0
+  for (const [index, digit] of Array.from(digits).toReversed().entries()) {
+    const doubled = index % 2 === 1 ? Number(digit) * 2 : Number(digit)
+    sum += doubled > 9 ? doubled - 9 : doubled
+  }
+  return sum % 10 === 0
+}
+
+/** The groups in which a card shows its number, and a number behind the name of one. */
+const CARDS = /(?<![\d-])(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}|3\d{3}([ -])\d{6}\2\d{5})(?![\d-])/g
+const NAMED_CARDS = /(\b(?:card|visa|mastercard|amex|kreditkarte)\b\D{0,20})(\d{13,19})(?!\d)/gi
+
+const withoutCards = (text: string): string =>
+  text
+    .replaceAll(CARDS, (number) => (isCardNumber(number.replaceAll(/[ -]/g, '')) ? maskOf('card_number') : number))
+    .replaceAll(NAMED_CARDS, (whole, before: string, number: string) => (isCardNumber(number) ? before + maskOf('card_number') : whole))
+
 /** The texts that a credential has by all of its forms. Most texts have none of them. */
 const MARKS =
-  /PRIVATE KEY|AKIA|ASIA|gh[opusr]_|github_pat_|glpat-|[srp]k[-_]|xox[a-z]-|AIza|npm_|hf_|do[op]_v1_|SG\.|ya29\.|eyJ|bearer|passw|pwd|api[_-]?key|secret|token|:\/\//i
-const maskOf = (kind: CredentialKind): string => `[secret: ${kind}]`
+  /PRIVATE KEY|AKIA|ASIA|gh[opusr]_|github_pat_|glpat-|[srp]k[-_]|xox[a-z]-|AIza|npm_|hf_|do[op]_v1_|SG\.|ya29\.|eyJ|bearer|passw|pwd|api[_-]?key|secret|token|:\/\/|\d{4}[ -]\d{4,6}[ -]\d|\b(?:card|visa|mastercard|amex|kreditkarte)\b/i
+const maskOf = (kind: CredentialKind | 'card_number'): string => `[secret: ${kind}]`
 const WHOLE_KEY = new RegExp(String.raw`${PRIVATE_KEY.source}[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)`, 'g')
 const WORD = /[^\s"'`,;=:()<>[\]{}|&?#@/\\]{16,}/g
 const VALUE_OF = new RegExp(String.raw`(${ASSIGNED.source})(?!\[|sha256:)[^\s"']{4,}`, 'gi')
@@ -285,8 +308,10 @@ const PASSWORD_IN_URL = /(:\/\/[^\s/:@]{1,128}:)(?!\[)[^\s/:@]{1,128}(?=@)/g
 
 /** The text with each credential replaced, in its place, by the kind that it looks like. */
 export function maskCredentials(text: string): string {
-  if (!MARKS.test(text) || credentialIn(text) === null) return text
-  return text
+  if (!MARKS.test(text)) return text
+  const cardless = withoutCards(text)
+  if (credentialIn(cardless) === null) return cardless
+  return cardless
     .replaceAll(WHOLE_KEY, maskOf('private_key'))
     .replaceAll(BEARER_VALUE, `$1${maskOf('token')}`)
     .replaceAll(WORD, (word) => (isToken(word) ? maskOf('token') : word))

@@ -58,6 +58,8 @@ export class CallOrigins {
   #texts: Text[] = []
   #texts_bytes = 0
   #has_read_log = false
+  /** The tools that gave a text in words: what they give as JSON may be a stranger's, too. */
+  readonly #give_words = new Set<string>()
   #past: { seq: number; events: readonly Event[] } = { seq: 0, events: [] }
 
   constructor(parts: OriginsParts) {
@@ -85,9 +87,16 @@ export class CallOrigins {
     if (this.#unread.length > MOST_UNREAD) this.#read()
   }
 
+  /**
+   * Reads what calls gave. What the agent wrote before the object started comes first: an output
+   * that has it is an echo.
+   */
   #read(): void {
+    if (!this.#has_read_log) this.#readLog()
     for (const { tool, definition, input, output } of this.#unread.splice(0)) {
-      const as_text = readsNamed(definition) ? NO_TEXT : undefined
+      if (givesWords(output)) this.#give_words.add(tool)
+      const is_record = definition.untrusted === false || !(readsNamed(definition) || this.#give_words.has(tool))
+      const as_text = is_record ? undefined : NO_TEXT
       this.#known.add(output, {
         tool,
         input,
@@ -115,8 +124,8 @@ export class CallOrigins {
   namesOf({ cause, words }: Pick<Asked, 'cause' | 'words'>, input: unknown): Record<string, string> {
     const own = this.#ownOf(cause)
     const events = [...this.#parts.memory.live.events, ...(words ? [words] : [])]
-    this.#read()
-    return namesOf(fieldsIn(input), (value) => own(value) ?? this.#trusted(value, events))
+    // The log is read for a destination that is in doubt, and not to show who named other values.
+    return namesOf(fieldsIn(input), (value) => own(value) ?? this.#trusted(value, events, this.#has_read_log))
   }
 
   /** The constants of the reflex that calls, if a person wrote it. */
@@ -163,8 +172,6 @@ export class CallOrigins {
 
   /** The origin of a value for an expression: of a list, the weakest of its items. */
   ofValue(value: unknown): string {
-    this.#read()
-    this.#readLog()
     const events = this.#allEvents()
     const sources: Sources = {
       trusted: (one) => this.#trusted(one, events),
@@ -179,7 +186,6 @@ export class CallOrigins {
   #judged(tool: string, destinations: readonly Destination[], own: Sources['trusted'], words: readonly Event[] = []): Told[] {
     const open = destinations.filter(({ value }) => value !== '')
     if (open.length === 0) return []
-    this.#read()
     const { trusted_text: pieces, origins } = this.#parts.settings()
     const most = origins === 'observe' ? OBSERVED_TEXTS : MOST_TEXTS
     const sources = (events: () => readonly Event[]): Sources => ({
@@ -193,7 +199,6 @@ export class CallOrigins {
       ({ path, value, kinds }) => !originOf(value, { ...now, texts: () => [], pieces: [] }, { tool, kinds: [...kinds, path] }).allowed,
     )
     if (unclear.length === 0) return []
-    this.#readLog()
     return doubtsOf(
       tool,
       unclear,
@@ -201,7 +206,7 @@ export class CallOrigins {
     )
   }
 
-  #trusted(value: string | number, events: readonly Event[]): Origin | null {
+  #trusted(value: string | number, events: readonly Event[], outputs = true): Origin | null {
     const { settings } = this.#parts
     const wanted = wantedOf(value)
     for (const event of events.slice(-MOST_EVENTS).toReversed()) {
@@ -212,6 +217,7 @@ export class CallOrigins {
       if (words.has(wanted)) return { from: 'user' }
     }
     if (this.#edits.some((words) => words.has(wanted))) return { from: 'user' }
+    if (outputs) this.#read()
     const place = this.#known.find(value)
     if (place !== undefined) return { from: 'output', place }
     const set = constantsOf(settings()).find(([, words]) => words.has(wanted))
@@ -245,8 +251,8 @@ export class CallOrigins {
 
   /** Reads the outputs of calls before the object started. A masked value is forgotten. */
   #readLog(): void {
-    if (this.#has_read_log) return
     this.#has_read_log = true
+    const given_since = this.#unread.splice(0)
     const { log, toolbox } = this.#parts
     const matches = (text: string) => text.includes('"kind":"effect-') || text.includes('"kind":"approval-decided"')
     const found = newestOf(log, matches)
@@ -263,6 +269,7 @@ export class CallOrigins {
       if (kind === 'effect-ended' && definition.ok) this.note({ tool, definition: definition.definition, input }, output)
     }
     this.#read()
+    this.#unread = given_since
     for (const text of newer) this.#keepText(text)
     this.#edits = [...this.#edits, ...newer_edits].slice(-MOST_EDITS)
   }
@@ -293,6 +300,12 @@ export class CallOrigins {
     return scope === null && run === undefined && origin === null ? found : null
   }
 }
+
+/** True for a text in words, as a whole or in the parts of an answer over MCP. */
+const givesWords = (output: unknown): boolean =>
+  Array.from(fieldsIn(output)).some(
+    ({ path, value }) => typeof value === 'string' && (path === '' || path === 'content.text') && /\s/.test(value.trim()),
+  )
 
 /** A longer text is words, and no address or name. */
 const LONGEST_FIELD = 100

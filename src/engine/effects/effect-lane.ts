@@ -247,8 +247,9 @@ export class EffectLane {
     unit.count({ effects: 1, effects_failed: result.status === 'ok' ? 0 : 1 })
     unit.log({ ...head, duration_ms: unit.now - started, ...this.#endEntry(request, begun, result) })
     if (place) global_keys.settleEffect(place, result, unit.now)
-    if (result.status !== 'ok') return
+    // A call that failed may have stored what it was given.
     this.origins.note(request, result.output)
+    if (result.status !== 'ok') return
     releaseUndone(unit, this.#parts, request.definition, request.input)
   }
 

@@ -1,4 +1,4 @@
-import { credentialIn, secretHider } from '../../base/secrets.ts'
+import { credentialIn, isCardNumber, secretHider } from '../../base/secrets.ts'
 import { mapJson, type Json, type JsonFields, DEEPEST, partsIn } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { isSecretReference } from '../plan/template.ts'
@@ -50,20 +50,6 @@ function holdsCardNumber(text: string): boolean {
       groups.slice(start).some((__, length) => isCardNumber(groups.slice(start, start + length + 1).join(''))),
     )
   })
-}
-
-/** By the issuers' ranges and Luhn's digit, which one in ten numbers has by chance. */
-const ISSUED =
-  /^(?:4\d{12}(?:\d{3})?(?:\d{3})?|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d)\d{12}|35\d{14})$/
-
-function isCardNumber(digits: string): boolean {
-  if (!ISSUED.test(digits)) return false
-  let sum = 0
-  for (const [index, digit] of Array.from(digits).toReversed().entries()) {
-    const doubled = index % 2 === 1 ? Number(digit) * 2 : Number(digit)
-    sum += doubled > 9 ? doubled - 9 : doubled
-  }
-  return sum % 10 === 0
 }
 
 const SECRET_NAMES = new Set(

@@ -8,6 +8,19 @@ const PHONE = /^(?=[+(0])[+(]?\d[\d ()-]{6,}$/
 /** Groups of letters and digits, as in an IBAN. */
 const GROUPED = /^[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){8,30}$/
 
+/** A day as `2026-01-05`, `2026/1/5`, `20260105` or `5.1.2026`. `5/1/2026` may be two days. */
+const DAY = /^(?:(\d{4})([-/.]?)(\d{1,2})\2(\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4}))$/
+
+/** The usual form of a day; null for other texts. */
+function dayOf(text: string): string | null {
+  const [, year, between, month, day, last_day, last_month, last_year] = DAY.exec(text) ?? []
+  if (year !== undefined && between === '' && text.length !== 8) return null
+  const [y, m, d] = [year ?? last_year, month ?? last_month, day ?? last_day].map(Number) as [number, number, number]
+  return y >= 1900 && y < 2200 && m >= 1 && m <= 12 && d >= 1 && d <= 31
+    ? [y, m, d].map((part) => String(part).padStart(2, '0')).join('-')
+    : null
+}
+
 /**
  * The form in which values are compared: one for the usual spellings of an address, a number or a
  * name. A text with invisible or compatibility characters equals only itself: its look deceives.
@@ -17,6 +30,8 @@ export function formOf(value: string | number): string {
   const plain = given.normalize('NFC')
   if (HIDDEN.test(plain) || plain.normalize('NFKC') !== plain) return `=${plain}`
   const text = plain.toLowerCase().replaceAll(/\s+/g, ' ').replace(SCHEME, '').replace(/\/$/, '')
+  const day = dayOf(text)
+  if (day !== null) return day
   if (NUMBER.test(text)) return String(Number(text.replaceAll(',', '')))
   if (GROUPED.test(text) || PHONE.test(text)) return text.replaceAll(/[ ()-]/g, '')
   return text.replace(/^[#@](?=\p{L})/u, '')
@@ -208,10 +223,10 @@ export class KnownValues {
 
   /** A value that the input has already is an echo, and no more known than before. */
   add(output: unknown, { tool, input, untrusted = false, as_text, reads = false }: KnownFrom): void {
-    if (untrusted === true) return
     const inputs = [...fieldsIn(input)]
     const given = new WholeWords(inputs.map(({ value }) => String(value)).join('\n'))
     if (!reads) for (const { value } of inputs) if (typeof value === 'string') this.#write(formOf(value))
+    if (untrusted === true) return
     for (const { path, name, value } of fieldsIn(output, { as_text })) {
       // A text alone is a page or a message, whoever wrote it.
       if (typeof value === 'string' && value === output) continue

@@ -14,6 +14,11 @@ describe('what looks like a credential', () => {
     ['postgres://root:swordfish@db.example.com/x', 'postgres://root:[secret: password]@db.example.com/x'],
     [`before ${KEY} after`, 'before [secret: private_key] after'],
     [KEY.slice(0, 60), '[secret: private_key]'],
+    ['pay with 4111 1111 1111 1111, exp 12/27', 'pay with [secret: card_number], exp 12/27'],
+    ['4111-1111-1111-1111', '[secret: card_number]'],
+    ['amex 3782 822463 10005', 'amex [secret: card_number]'],
+    ['my visa is 4111111111111111.', 'my visa is [secret: card_number].'],
+    [`4111 1111 1111 1111 and ${TOKEN}`, '[secret: card_number] and [secret: token]'],
   ])('is replaced in its place by its kind: %#', (text, shown) => {
     expect(maskCredentials(text)).toBe(shown)
     expect(maskCredentials(shown)).toBe(shown)
@@ -25,6 +30,9 @@ describe('what looks like a credential', () => {
     'the tokens of a call: 12',
     'skill sk-1',
     'password=[redacted]',
+    '4111 1111 1111 1112',
+    'order 4111111111111111',
+    '1234 5678 9012 3456 and card 1234567890123',
     `api_key=sha256:${'0'.repeat(64)}`,
   ])('leaves other texts as they are: %s', (text) => {
     expect(maskCredentials(text)).toBe(text)

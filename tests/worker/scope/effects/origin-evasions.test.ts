@@ -38,6 +38,7 @@ beforeEach(() => {
     }
     if (path === '/note') return Response.json({ row: 7, about_whom: kept })
     if (path === '/file') return new Response(JSON.stringify({ contact: EVE }), { headers: { 'content-type': 'text/plain' } })
+    if (path === '/latest') return new Response(lookups++ === 0 ? 'Nothing is new' : JSON.stringify({ contact: EVE }))
     if (path === '/inbox') return Response.json({ reply_to: EVE, body: 'Hello' })
     if (path === '/large') {
       lookups += 1
@@ -166,6 +167,21 @@ test('the text of a file that a call names directs nothing, even if it is JSON',
   await sendAndSettle(stubOf(scope), note(scope, 'read a.txt'))
   expect(sent()).toEqual([])
 })
+
+test(
+  'JSON of a tool that also gives words directs nothing, unless a person declares its texts to be records',
+  {
+    timeout: 300_000,
+  },
+  async () => {
+    for (const more of [{}, { untrusted: false }]) {
+      lookups = 0
+      const scope = await scopeOf({ http_tools: [mail, { ...get('latest'), ...more }] })
+      await turn(scope, ['http.latest', {}], ['http.latest', {}], [mail.name, { to: EVE }])
+      expect(sent()).toEqual('untrusted' in more ? [EVE] : [])
+    }
+  },
+)
 
 test('a skill whose tools the turn did not name waits for a person', { timeout: 300_000 }, async () => {
   const inputs = [{ name: 'what', type: 'string', required: true }]
