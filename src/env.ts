@@ -80,6 +80,8 @@ export interface Env {
   REFLEX_LEDGER_MB_PER_DAY?: string
   /** Megabytes of the Ledger from which on an alert is raised; 5,000 if unset. */
   REFLEX_ALERT_LEDGER_MB?: string
+  /** Reflexes that do not act in any scope: ids separated by commas, or `*`. */
+  REFLEX_REFLEXES_OFF?: string
   /** Hours between scheduled runs of learning in a scope; 24 by default. */
   REFLEX_LEARN_EVERY_HOURS?: string
   /** The scope that gets the deployment's alerts, and their limits; docs/webhooks.md. */

@@ -32,6 +32,7 @@ export const pages: readonly PageEntry[] = [
   ['/skills', later(deciding, 'Skills'), 'Decisions', 'Skills'],
   ['/skills/:id', later(deciding, 'Skill'), 'Decisions'],
   ['/learning', later(deciding, 'Learning'), 'Decisions', 'Learning'],
+  ['/what-if', later(() => import('./pages/what-if/page.tsx'), 'default'), 'Decisions', 'What if'],
   ['/costs', later(operating, 'Costs'), 'Costs', 'Costs'],
   ['/keys', later(operating, 'Keys'), 'Settings', 'Keys'],
   ...declared.map((name): PageEntry => [

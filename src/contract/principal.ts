@@ -102,8 +102,16 @@ export const newKey = z.strictObject({
     .describe(
       'Whether the scopes that it covers may learn from its events alone, as from a sender in `learning.trusted_sources`. For a person or a system of yours, which decides on the content of its events itself.',
     ),
+  expires_at: z.iso.datetime({ offset: true }).optional().describe('The key is refused from then on. Unset: it does not expire.'),
 })
-export const key = z.object({ ...newKey.shape, id: z.string(), created_at: z.iso.datetime() }).meta({ id: 'Key' })
+export const key = z
+  .object({
+    ...newKey.shape,
+    id: z.string(),
+    created_at: z.iso.datetime(),
+    used_at: z.iso.datetime().nullable().describe('The last use, known to an hour; null if there was none since the key exists.'),
+  })
+  .meta({ id: 'Key' })
 
 export const ownKey = z
   .object({

@@ -168,6 +168,9 @@ export const keys = sqliteTable('keys', {
   hash: text().notNull(),
   created_at: integer().notNull(),
   teaches: integer({ mode: 'boolean' }).notNull().default(false),
+  expires_at: integer(),
+  /** Known to an hour: a request seldom writes. */
+  used_at: integer(),
 })
 
 /** Traces of calls that name no event, such as proposals: a scope's part of one. */

@@ -42,6 +42,8 @@ export const keys = {
     { title: 'Name', of: ({ name }) => name },
     { title: 'Roles', of: ({ roles }) => roles.join(' ') },
     { title: 'Created', of: ({ created_at }) => created_at, kind: 'time' },
+    { title: 'Expires', of: ({ expires_at }) => expires_at, kind: 'time' },
+    { title: 'Last used', of: ({ used_at }) => used_at, kind: 'time' },
     { title: 'Scopes', of: ({ scopes: patterns }) => patterns.join(' ') },
   ],
 } as const satisfies ItemList<z.infer<typeof key>>

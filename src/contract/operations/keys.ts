@@ -10,7 +10,7 @@ export const create = operation('post /v1/keys', 'createKey', 'Create a key', {
   description: 'The key is shown only once; only its hash is stored. The creating key must cover its scopes.',
   body: newKey,
   example: { name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] },
-  answers: { 201: [key.omit({ created_at: true }).extend({ key: z.string() }), 'The key.'] },
+  answers: { 201: [key.omit({ created_at: true, used_at: true }).extend({ key: z.string() }), 'The key.'] },
 })
 
 export const list = operation(lists.keys.at, 'listKeys', 'List keys, newest first', {

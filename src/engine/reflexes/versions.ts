@@ -23,7 +23,11 @@ export class ReflexVersions {
   #links: ChainLink[] | null = null
   #set_by: string | null
 
-  constructor(database: Database, scope: string, settings: () => Settings) {
+  readonly #off_everywhere: readonly string[]
+
+  /** `off`: the ids of reflexes that act nowhere in this deployment, separated by commas. */
+  constructor(database: Pick<Database, 'read'>, scope: string, settings: () => Settings, off = '') {
+    this.#off_everywhere = off.split(',').map((id) => id.trim())
     this.#scope = scope
     this.#settings = settings
     this.#suspended = database.read('suspended', {})
@@ -105,7 +109,9 @@ export class ReflexVersions {
   #off(id: string): string | undefined {
     const { paused, reflexes_off = [] } = this.#settings()
     if (paused) return 'the scope is paused'
-    return reflexes_off.some((one) => one === id || one === '*') ? 'the setting reflexes_off of this scope names it' : undefined
+    const names = (one: string) => one === id || one === '*'
+    if (this.#off_everywhere.some(names)) return 'REFLEX_REFLEXES_OFF of the deployment names it'
+    return reflexes_off.some(names) ? 'the setting reflexes_off of this scope names it' : undefined
   }
 
   #link(reference: ReflexReference): ChainLink {

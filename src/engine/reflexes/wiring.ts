@@ -125,8 +125,8 @@ export type Reflexes = Ground & ReturnType<typeof composeReflexes>
 
 /** Wires the chain of reflexes, its trials and the tools that its actions may call. */
 export function composeReflexes(parts: Ground) {
-  const { scope, database, settings, unit } = parts
-  const programs = new ReflexVersions(database, scope, settings)
+  const { scope, database, settings, unit, env } = parts
+  const programs = new ReflexVersions(database, scope, settings, env.REFLEX_REFLEXES_OFF)
   const reflex_sync = new ReflexSync({ ...parts, versions: programs })
   const caller_tools = new CallerTools()
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools({ ...parts, caller_tools }) })

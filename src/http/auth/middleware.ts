@@ -3,12 +3,13 @@ import { createMiddleware } from 'hono/factory'
 import type { RouteEnv } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import { DEFAULT_SCOPE, type Event, scopeName, randomHex } from '../../core/event.ts'
+import { iso } from '../../base/time.ts'
 import { senderOf } from '../../events/parse-event.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { forbidden, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 import { coversScope, hasRole, type Principal, ADMIN_KEY_ID } from '../../contract/principal.ts'
 import { createKeyCache, type KeyCache } from './key-cache.ts'
-import { anyKey, findKey } from '../../store/access/keys.ts'
+import { anyKey, findKey, noteUse } from '../../store/access/keys.ts'
 import { storeOf } from '../../store/store.ts'
 import { createHash } from 'node:crypto'
 import { API_KEY } from '../../base/secrets.ts'
@@ -48,7 +49,15 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return difference === 0
 }
 
-export type KeyRecord = { id: string; name: string; roles: string[]; scopes: string[]; hash: string }
+export type KeyRecord = {
+  id: string
+  name: string
+  roles: string[]
+  scopes: string[]
+  hash: string
+  expires_at?: number | null
+  used_at?: number | null
+}
 /** Throws if the lookup fails. */
 export type KeyLookup = (id: string) => Promise<KeyRecord | null>
 /** `any_key` only improves an error. `before_look` throws if D1 was asked too often. */
@@ -56,6 +65,7 @@ type Credentials = {
   admin_key: string | undefined
   keys: KeyLookup
   any_key?: () => Promise<boolean>
+  used?: (key: KeyRecord) => void
   before_look?: (id?: string) => Promise<void>
 }
 type KeyRefusal = {
@@ -89,7 +99,7 @@ async function refuse(authorization: string | null, { admin_key, ...credentials 
 
 type Lookup = Omit<Credentials, 'admin_key'>
 
-async function check(hash: string, id: string | undefined, { keys, before_look }: Lookup): Promise<Authenticated> {
+async function check(hash: string, id: string | undefined, { keys, used, before_look }: Lookup): Promise<Authenticated> {
   let record: KeyRecord | null = null
   if (id !== undefined) await before_look?.(id)
   try {
@@ -99,6 +109,9 @@ async function check(hash: string, id: string | undefined, { keys, before_look }
   }
   const matches = sameHash(hash, record?.hash ?? NO_HASH)
   if (!record || !matches) return keyRefusal('unknown', 'Unknown key: it may have been deleted or mistyped.')
+  const { expires_at = null } = record
+  if (expires_at !== null && expires_at <= Date.now()) return keyRefusal('unknown', `The key ${record.name} expired at ${iso(expires_at)}.`)
+  used?.(record)
   return { ok: true, principal: { key_id: record.id, name: record.name, roles: record.roles, scopes: record.scopes } }
 }
 
@@ -122,7 +135,11 @@ export type AuthEnv = RouteEnv
 /** The context of a request for work that outlives its handler, such as a stream. */
 export type Caller = Pick<Context<AuthEnv>, 'env' | 'req' | 'var' | 'executionCtx'>
 /** `knows`: ids that need no lookup, or that were keys at the last one. */
-type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { knows: (id: string) => boolean }
+type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & {
+  knows: (id: string) => boolean
+  /** Notes that the key is used. It throws nothing. */
+  noted?: (key: KeyRecord) => Promise<void>
+}
 
 /** The period of the RATE_LIMIT binding in wrangler.toml, in seconds. */
 const RATE_PERIOD_S = 10
@@ -134,7 +151,7 @@ const RATE_PERIOD_S = 10
 export const authenticated = (source: KeySource) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     if (c.get('principal') as Principal | undefined) return next()
-    const { keys, any_key, knows } = source(c.env)
+    const { keys, any_key, knows, noted } = source(c.env)
     let allowed: Promise<boolean> | undefined
     const demandRate = async () => {
       allowed ??= isWithinRate(c.env, addressKey('guess', c.req.header('CF-Connecting-IP')))
@@ -144,6 +161,7 @@ export const authenticated = (source: KeySource) =>
       admin_key: c.env.REFLEX_ADMIN_KEY,
       keys,
       ...(any_key && { any_key }),
+      ...(noted && { used: (key) => c.executionCtx.waitUntil(noted(key)) }),
       before_look: async (id) => {
         if (id === undefined || !knows(id)) await demandRate()
       },
@@ -263,7 +281,7 @@ let any: { until: number; found: boolean } | undefined
 
 export const keySource: KeySource = (env: Env) => {
   cache ??= createKeyCache((id) => findKey(storeOf(env), id), Date.now)
-  return { keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env) }
+  return { keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env), noted: (key) => noteUse(storeOf(env), key) }
 }
 
 async function isAnyKey(env: Env): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { withIso } from '../../base/time.ts'
+import { iso, isoOrNull, withIso } from '../../base/time.ts'
 import { createKey, forgetKey } from '../auth/middleware.ts'
 import { create, list, own, remove } from '../../contract/operations/keys.ts'
 import { baseRoles, coversScope, hasRole, type Principal } from '../../contract/principal.ts'
@@ -10,14 +10,17 @@ import { forbidden, invalid, notFound } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 
 export const keyRoutes = resource().openapiRoutes([
-  serve(create, async (c, { body: { name, roles, scopes, teaches = false } }) => {
+  serve(create, async (c, { body: { name, roles, scopes, teaches = false, expires_at } }) => {
     if (!roles.some((role) => baseRoles.some((base) => base === role))) throw unknownRoles(roles)
     const outside = scopes.find((pattern) => !coversScope(c.var.principal, pattern))
     if (outside !== undefined) throw tooWide(c.var.principal, outside)
+    const expires = expires_at === undefined ? null : Date.parse(expires_at)
+    if (expires !== null && expires <= Date.now())
+      throw invalid('expires_at: it is in the past.', [{ path: 'expires_at', message: 'it is in the past' }])
     const { id, key, hash } = createKey()
-    await insertKey(storeOf(c.env), { id, name, roles, scopes, hash, teaches, created_at: Date.now() })
+    await insertKey(storeOf(c.env), { id, name, roles, scopes, hash, teaches, created_at: Date.now(), expires_at: expires, used_at: null })
     c.header('Cache-Control', 'no-store')
-    return { id, name, roles, scopes, ...(teaches && { teaches }), key }
+    return { id, name, roles, scopes, ...(teaches && { teaches }), ...(expires !== null && { expires_at: iso(expires) }), key }
   }),
   serve(list, async (c, { query: { cursor: before, limit } }) => {
     const found = await listKeys(storeOf(c.env), { before, limit, patterns: c.var.principal.scopes })
@@ -34,7 +37,11 @@ export const keyRoutes = resource().openapiRoutes([
   }),
 ])
 
-const present = ({ teaches, ...key }: ListedKey) => withIso({ ...key, ...(teaches && { teaches }) }, ['created_at'])
+const present = ({ teaches, expires_at, used_at, ...key }: ListedKey) => ({
+  ...withIso({ ...key, ...(teaches && { teaches }) }, ['created_at']),
+  ...(expires_at !== null && { expires_at: iso(expires_at) }),
+  used_at: isoOrNull(used_at),
+})
 
 /** An admin of some scopes can neither see nor delete keys that cover other scopes. */
 const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>): boolean =>

@@ -1,5 +1,6 @@
 import { and, desc, eq, getTableColumns, inArray, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
+import { warn } from '../../base/warn.ts'
 import { matchesScope, patternMatchesSql } from '../../contract/principal.ts'
 import { olderThan, type PagePosition, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
 import { keys } from '../schema.ts'
@@ -13,6 +14,20 @@ export async function insertKey(database: D1Database, key: KeyRow): Promise<void
 
 export async function findKey(database: D1Database, id: string): Promise<KeyRow | null> {
   return (await drizzle(database).select().from(keys).where(eq(keys.id, id)).get()) ?? null
+}
+
+const USED_MS = 3_600_000
+
+/** Notes the use of a key: once an hour at most, for as long as the caller keeps its record. */
+export async function noteUse(database: D1Database, key: { id: string; used_at?: number | null }): Promise<void> {
+  const now = Date.now()
+  if ((key.used_at ?? 0) > now - USED_MS) return
+  key.used_at = now
+  try {
+    await drizzle(database).update(keys).set({ used_at: now }).where(eq(keys.id, key.id)).run()
+  } catch (error) {
+    warn({ message: 'the use of a key could not be noted', error })
+  }
 }
 
 export async function existingKeys(database: D1Database, ids: readonly string[]): Promise<Set<string>> {

@@ -115,12 +115,16 @@ test('a key is shown once, works, and does not after it was revoked', async () =
   await page.getByRole('button', { name: 'Create a key' }).click()
   await page.getByLabel('Name').fill('<b>reader</b>\u202e')
   await page.getByLabel('Scopes: patterns').fill('ssh/*')
+  await page.getByLabel('Expires after days').fill('30')
   await page.getByRole('button', { name: 'Create', exact: true }).click()
   const key = await page.getByLabel('Key', { exact: true }).inputValue()
   expect(await audit(page)).toEqual([])
   const works = async () => (await fetch(`${dashboard.url}/v1/scopes`, { headers: { authorization: `Bearer ${key}` } })).status
   expect(await works()).toBe(200)
   await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('region', { name: 'Keys' }).getByRole('columnheader', { name: 'Last used' }).waitFor()
+  const [made] = (await ask<{ items: { expires_at: string }[] }>(dashboard.url, '/v1/keys')).items
+  expect(Date.parse(made?.expires_at ?? '')).toBeGreaterThan(Date.now() + 29 * 86_400_000)
   // The name is shown as text, with the mark that would reverse it spelled out.
   await page.getByText('<b>reader</b>\\u202e').waitFor()
   expect(await page.content()).not.toContain(key)

@@ -282,6 +282,15 @@ test('somebody changes settings by the form: it helps, says what is wrong, and r
   const { page, faults } = await dashboard.open(pageOf(scope, '?tab=settings'))
   await page.getByText('Maximum number of considered events in the DecisionContext. The oldest leave first.').waitFor()
   await page.getByLabel('context_limit').fill('200')
+  // Links ask before they leave what is not saved.
+  const asked: string[] = []
+  page.once('dialog', (question) => {
+    asked.push(question.message())
+    void question.dismiss()
+  })
+  await page.getByRole('link', { name: 'Chain' }).click()
+  expect(asked).toEqual(['Leave without saving context_limit?'])
+  expect(await page.getByLabel('context_limit').inputValue()).toBe('200')
   await page.getByLabel('consumer').selectOption('pull')
   await page.getByLabel('redact').fill('email\nphone')
   await page.getByRole('button', { name: 'Save context_limit, consumer, redact' }).click()

@@ -13,7 +13,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import type { TableColumn } from '../../ui/table.tsx'
 
 type Created = { id: string; name: string; key: string }
-type NewKey = { name: string; roles: string[]; scopes: string[]; teaches?: true }
+type NewKey = { name: string; roles: string[]; scopes: string[]; teaches?: true; expires_at?: string }
 
 const roles: { id: Role; text: string }[] = [
   { id: 'viewer', text: 'reads' },
@@ -22,6 +22,7 @@ const roles: { id: Role; text: string }[] = [
   { id: 'admin', text: 'everything, and keys' },
 ]
 
+const DAY_MS = 86_400_000
 const words = (text: string): string[] => text.split(/[\s,]+/).filter((word) => word !== '')
 
 /** Creates a key and shows it once. */
@@ -41,7 +42,10 @@ function Form({ onCreated, onClose }: { onCreated: (key: Created) => void; onClo
   const submit = async (event: SubmitEvent) => {
     const of = submitted(event)
     const teaches = of('teaches') === 'yes' && { teaches: true as const }
-    const answer = await run({ name: of('name'), roles: [of('role'), ...words(of('more'))], scopes: words(of('scopes')), ...teaches })
+    const days = Number(of('days'))
+    const expires = days > 0 && { expires_at: new Date(Date.now() + days * DAY_MS).toISOString() }
+    const about = { name: of('name'), roles: [of('role'), ...words(of('more'))], scopes: words(of('scopes')) }
+    const answer = await run({ ...about, ...teaches, ...expires })
     if (answer.ok) onCreated(answer.value)
   }
   return (
@@ -65,7 +69,11 @@ function Form({ onCreated, onClose }: { onCreated: (key: Created) => void; onClo
       </label>
       <label>
         Scopes: patterns, separated by spaces
-        <input name="scopes" required defaultValue="*" autocomplete="off" />
+        <input name="scopes" required placeholder="shop/* support/inbox, or * for all" autocomplete="off" />
+      </label>
+      <label>
+        Expires after days (empty: never)
+        <input name="days" type="number" min={1} max={3650} />
       </label>
       <label class="inline" style={{ display: 'flex' }}>
         <input type="checkbox" name="teaches" value="yes" />

@@ -1,8 +1,8 @@
-import { useRoute } from 'preact-iso'
+import { lazy, useRoute } from 'preact-iso'
 import type { z } from 'zod'
 import type { reflex, Decision } from '../../../../src/contract/reflex.ts'
 import type { shownCertificate } from '../../../../src/contract/certificate.ts'
-import { part, useGet, post, requestText, type Answer } from '../../api/index.ts'
+import { part, useGet, post } from '../../api/index.ts'
 import { Loaded, ErrorBox, Empty } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
@@ -21,12 +21,10 @@ import { actionText } from '../trace/spans.ts'
 import { Entries } from './entries.tsx'
 import { useSignal } from '@preact/signals'
 import type { evaluation, reflexMetrics } from '../../../../src/contract/reports/reflex-report.ts'
-import type { RangeReport } from '../../../../src/features/replay/contract/replay.ts'
-import { failed } from '../../api/problem.ts'
 import { useAction } from '../../api/use-action.ts'
-import { Field, Select } from '../../ui/form.tsx'
+import { Select } from '../../ui/form.tsx'
 import { count, percent, compact, usd } from '../../ui/numbers.ts'
-import { RangeView } from '../trace/report.tsx'
+import { windows } from '../what-if/windows.ts'
 
 type Metrics = z.infer<typeof reflexMetrics>
 type MetricsAnswer = {
@@ -101,14 +99,10 @@ function Scopes({ rows }: { rows: MetricsAnswer['scopes'] }) {
   )
 }
 
-type Evaluation = z.infer<typeof evaluation>
-const windows: Record<string, [text: string, ms: number]> = {
-  '1h': ['the last hour', 3_600_000],
-  '24h': ['the last day', 86_400_000],
-  '7d': ['the last 7 days', 604_800_000],
-  '30d': ['the last 30 days', 2_592_000_000],
-}
+/** The report of a range is large. */
+const Change = lazy(() => import('../what-if/change.tsx'))
 
+type Evaluation = z.infer<typeof evaluation>
 /** Tries the reflex, or a change of it, on what a scope has recorded. */
 function Try({ reflex }: { reflex: ShownReflex }) {
   const used = useGet<{ scopes: { scope: string }[] }>(`/v1/reflexes/${part(reflex.id)}/metrics`).value
@@ -138,7 +132,7 @@ function Try({ reflex }: { reflex: ShownReflex }) {
         </div>
       </Section>
       <Evaluate version={`${reflex.id}@${reflex.version}`} scope={chosen} window={range.value} />
-      <Change reflex={reflex} scope={chosen} range={range.value} />
+      <Change id={reflex.id} code={reflex.code ?? ''} scope={chosen} range={range.value} />
     </>
   )
 }
@@ -197,65 +191,6 @@ function Evaluated({ report }: { report: Evaluation }) {
       )}
     </div>
   )
-}
-
-function Change({ reflex, scope, range }: { reflex: ShownReflex; scope: string; range: string }) {
-  const code = useSignal(reflex.code ?? '')
-  const reports = useSignal<RangeReport[]>([])
-  const { run, busy, problem } = useAction((asked: object, left) => replay(scope, asked, left))
-  /** A long range is decided again in parts, which are shown as they come. */
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault()
-    reports.value = []
-    const until = Date.now()
-    const asked = {
-      since: new Date(until - (windows[range]?.[1] ?? 0)).toISOString(),
-      until: new Date(until).toISOString(),
-      mode: 'what_if',
-      changes: { reflex_code: { [reflex.id]: code.value } },
-    }
-    for (let cursor: string | null | undefined; cursor !== null;) {
-      const answer = await run(cursor === undefined ? asked : { ...asked, cursor })
-      if (!answer.ok) return
-      reports.value = [...reports.value, answer.value]
-      cursor = answer.value.next_cursor
-    }
-  }
-  return (
-    <Section title="What if its code were another">
-      <form class="stack" onSubmit={(event) => void submit(event)}>
-        <Field label="Changed code" rows={16} value={code.value} onInput={(text) => (code.value = text)} />
-        <button type="submit" disabled={busy || scope === ''}>
-          {busy ? 'Deciding again …' : 'Decide again'}
-        </button>
-      </form>
-      <ErrorBox problem={problem} />
-      {reports.value.map((report, index) => (
-        <RangeView key={index} report={report} part={reports.value.length === 1 && report.next_cursor === null ? null : index + 1} />
-      ))}
-    </Section>
-  )
-}
-
-/** The server ends a part after a minute. */
-const PART_MS = 90_000
-
-/** Decides a part of the range again. The answer is a stream: the server stops when it is left. */
-async function replay(scope: string, asked: object, left: AbortSignal): Promise<Answer<RangeReport>> {
-  const answer = await requestText('POST', `/v1/scopes/${part(scope)}/replay`, {
-    body: asked,
-    headers: { Accept: 'application/x-ndjson' },
-    signal: left,
-    patience_ms: PART_MS,
-  })
-  if (!answer.ok) return answer
-  try {
-    const last = JSON.parse(answer.value.trim().split('\n').at(-1) ?? '') as { report: RangeReport } | { error: string }
-    return 'report' in last ? { ok: true, value: last.report } : failed(0, 'The replay failed', last.error)
-  } catch {
-    // The server may end in the middle of a line, or before the first.
-    return failed(0, 'The replay failed', 'The answer ended early.')
-  }
 }
 
 type ReflexLogEntry = {

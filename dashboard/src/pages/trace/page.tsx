@@ -1,8 +1,9 @@
 import { useSignal } from '@preact/signals'
 import { useLocation, useRoute } from 'preact-iso'
+import { useEffect } from 'preact/hooks'
 import type { ReplayReport } from '../../../../src/features/replay/contract/replay.ts'
 import type { Span, TraceReport } from '../../../../src/contract/reports/trace.ts'
-import { post, query, requestText, useGet, part } from '../../api/index.ts'
+import { post, query, requestText, useGet, part, written } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { ScopeLink, AccountLink, dealLink } from '../../ui/links.tsx'
@@ -75,15 +76,29 @@ export default function TracePage() {
 
 function Shown({ trace }: { trace: TraceReport }) {
   const { path, query: asked, route } = useLocation()
-  const report = useSignal<ReplayReport | null>(null)
-  const asking = useSignal(false)
+  const known = useSignal<{ of: string | null; report: ReplayReport } | null>(null)
+  const asking = asked['ask'] === 'what-if'
   const way = pathTo(trace.root, asked['span'] ?? '')
   const span = way.at(-1) ?? firstOf(trace.root, 'event') ?? trace.root
   const event = way.findLast(({ kind }) => kind === 'event') ?? firstOf(trace.root, 'event')
-  const select = (id: string) => route(`${path}?${new URLSearchParams({ ...asked, span: id }).toString()}`, true)
-  const replay = useAction((_, left) =>
-    post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: asked['scope'] })}`, { mode: 'pinned' }, left),
+  const show = (more: Record<string, string | null>, replaces = false) => route(path + query({ ...asked, ...more }), replaces)
+  const select = (id: string) => show({ span: id }, true)
+  const replay = useAction((body: Decided, left) =>
+    post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: asked['scope'] })}`, body, left),
   )
+  // The address has what is decided again, so that a link brings the report back.
+  const wanted = decidedOf(asked)
+  const report = known.value?.of === wanted ? known.value?.report : undefined
+  useEffect(() => {
+    if (wanted === null || report) return
+    void replay.run(JSON.parse(wanted) as Decided).then((answer) => answer.ok && (known.value = { of: wanted, report: answer.value }))
+  }, [wanted])
+  const decided = (report: ReplayReport, changes: object) => {
+    const text = JSON.stringify(changes)
+    const body = text.length > MOST_IN_ADDRESS ? null : JSON.stringify({ mode: 'what_if', changes })
+    known.value = { of: body, report }
+    show({ ask: null, ...(body === null ? { replay: null, changes: null } : { replay: 'what_if', changes: text }) })
+  }
   const download = useAction((what: 'export' | 'receipt') => save(what, trace.trace_id, asked['scope']))
   const problem = replay.problem ?? download.problem
   return (
@@ -93,14 +108,10 @@ function Shown({ trace }: { trace: TraceReport }) {
         {trace.truncated && <p class="wait">The logs have more entries of this trace than are shown.</p>}
       </div>
       <div class="actions">
-        <button
-          type="button"
-          disabled={replay.busy}
-          onClick={() => void replay.run(undefined).then((answer) => answer.ok && (report.value = answer.value))}
-        >
+        <button type="button" disabled={replay.busy} onClick={() => show({ replay: 'pinned', changes: null })}>
           {replay.busy ? 'Replaying …' : 'Replay'}
         </button>
-        <button type="button" onClick={() => (asking.value = true)}>
+        <button type="button" onClick={() => show({ ask: 'what-if' })}>
           What if …
         </button>
         <button type="button" disabled={download.busy} onClick={() => void download.run('export')}>
@@ -111,7 +122,7 @@ function Shown({ trace }: { trace: TraceReport }) {
         </button>
       </div>
       <ErrorBox problem={problem} />
-      {report.value && <Report report={report.value} onSelect={select} />}
+      {report && <Report report={report} onSelect={select} />}
       {event && <Chain event={event} onSelect={select} />}
       {event &&
         below(event)
@@ -121,9 +132,22 @@ function Shown({ trace }: { trace: TraceReport }) {
         <Waterfall trace={trace} selected={span.span_id} onSelect={select} />
       </Section>
       <Details key={span.span_id} span={span} event={event} trace_id={trace.trace_id} />
-      {asking.value && <WhatIf trace={trace} onClose={() => (asking.value = false)} onReport={(found) => (report.value = found)} />}
+      {asking && <WhatIf trace={trace} onClose={() => show({ ask: null })} onReport={decided} />}
     </>
   )
+}
+
+/** Servers refuse longer addresses: code of a reflex may be longer. */
+const MOST_IN_ADDRESS = 4000
+
+type Decided = { mode: 'pinned' } | { mode: 'what_if'; changes: object }
+
+/** The body of the replay that an address asks for, as JSON; null if it asks for none. */
+function decidedOf({ replay, changes }: Record<string, string>): string | null {
+  if (replay === 'pinned') return JSON.stringify({ mode: 'pinned' })
+  if (replay !== 'what_if') return null
+  const parsed = written(changes ?? '')
+  return parsed.ok ? JSON.stringify({ mode: 'what_if', changes: parsed.value }) : null
 }
 
 const facts: TableColumn<TraceReport>[] = [

@@ -21,7 +21,7 @@ const kinds = {
 type Kind = keyof typeof kinds
 type WhatIfState = { settings: Record<string, unknown> & { reflexes?: ReflexReference[]; instructions?: string } }
 type Added = { title: string; changes: ReplayChanges }
-type WhatIfProps = { trace: TraceReport; onClose: () => void; onReport: (report: ReplayReport) => void }
+type WhatIfProps = { trace: TraceReport; onClose: () => void; onReport: (report: ReplayReport, changes: ReplayChanges) => void }
 
 /** Changes are named, and the trace is decided again with them. Nothing acts. */
 export function WhatIf(props: WhatIfProps) {
@@ -36,7 +36,7 @@ export function WhatIf(props: WhatIfProps) {
   )
 }
 
-function Form({ trace, onClose, onReport, settings }: WhatIfProps & WhatIfState) {
+function Form({ trace, onReport, settings }: WhatIfProps & WhatIfState) {
   const { kind, name, text, load, choose } = useChoice(trace, settings)
   const wrong = useSignal<string | null>(null)
   const added = useSignal<Added[]>([])
@@ -59,10 +59,10 @@ function Form({ trace, onClose, onReport, settings }: WhatIfProps & WhatIfState)
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     const list = all()
-    const answer = list && (await run(together(list)))
-    if (!answer?.ok) return
-    onReport(answer.value)
-    onClose()
+    if (list === null) return
+    const changes = together(list)
+    const answer = await run(changes)
+    if (answer.ok) onReport(answer.value, changes)
   }
   return (
     <form class="stack" onSubmit={(event) => void submit(event)}>

@@ -263,6 +263,7 @@ describe('a key', () => {
       roles: ['viewer', 'skill:deploy'],
       scopes: ['team-a/*'],
       created_at: expect.any(String),
+      used_at: null,
     })
     expect(listed.text).not.toContain(key)
     expect(listed.text).not.toContain('hash')

@@ -6,6 +6,7 @@ import { written } from '../../../api/problem.ts'
 import { ErrorBox, Loaded } from '../../../ui/feedback.tsx'
 import { notify } from '../../../ui/notices.tsx'
 import { NeedsRole } from '../../../ui/page.tsx'
+import { useUnsaved } from '../../../ui/use-unsaved.ts'
 import { fieldOf } from '../words.ts'
 import { useId } from 'preact/hooks'
 import { visible } from '../../../ui/text.tsx'
@@ -237,6 +238,7 @@ function Fields({ path, settings, properties, disabled }: FieldsProps) {
   }
   const names = Object.keys(properties).filter((name) => name.includes(find.value.trim().toLowerCase()))
   const changes = Object.keys(edits.value)
+  useUnsaved(changes.length === 0 ? null : changes.join(', '))
   return (
     <form class="stack" onSubmit={(event) => void submit(event)}>
       <label>
@@ -284,13 +286,25 @@ function Raw({ path, settings, disabled }: FormProps & { disabled: boolean }) {
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     const answer = await save.run(fieldOf(event, 'patch'))
-    if (answer.ok) notify('The settings are saved. They hold from the next event on.')
+    if (!answer.ok) return
+    patch.value = ''
+    notify('The settings are saved. They hold from the next event on.')
   }
+  const patch = useSignal('')
+  useUnsaved(patch.value === '' ? null : 'the patch')
   return (
     <form class="stack" onSubmit={(event) => void submit(event)}>
       <label>
         A merge patch: only what it names changes, and null restores a default
-        <textarea name="patch" rows={4} spellcheck={false} disabled={disabled} placeholder='{"context_limit": 200}' />
+        <textarea
+          name="patch"
+          rows={4}
+          spellcheck={false}
+          disabled={disabled}
+          placeholder='{"context_limit": 200}'
+          value={patch}
+          onInput={({ currentTarget }) => (patch.value = currentTarget.value)}
+        />
       </label>
       <ErrorBox problem={save.problem} />
       <div>
