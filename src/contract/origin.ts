@@ -5,7 +5,14 @@
 export type Origin = { from: 'user' | 'manifest' | 'model' } | { from: 'event' | 'output' | 'setting' | 'text'; place: string }
 
 /** A destination that no trusted origin names. `around`: the text in which it stands. */
-export type Doubt = { argument: string; value: string; origin: string; around?: string }
+export type Doubt = {
+  argument: string
+  value: string
+  origin: string
+  /** The tool or the type of events whose text it is. */
+  in?: string
+  around?: string
+}
 
 export const originModes = ['observe', 'ask', 'refuse'] as const
 export type OriginMode = (typeof originModes)[number]

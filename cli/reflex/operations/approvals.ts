@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { nameOf } from '../../../src/features/approvals/contract/lists.ts'
-import { approve, find, list, reject } from '../../../src/features/approvals/operations/approvals.ts'
+import { approve, find, list, listRules, reject } from '../../../src/features/approvals/operations/approvals.ts'
 import { addNoun, addOperation } from '../operation.ts'
 import type { Page } from '../../../src/contract/scope-api.ts'
 import { openStandalone } from '../standalone-file.ts'
@@ -26,5 +26,5 @@ export function addApprovals(program: Command): void {
     if (file !== undefined) print.page(await waitingIn(file), columns, 'No run waits for approval.')
     return file !== undefined
   }).option('--file <path>', 'the file of a standalone process, which lists those that wait')
-  for (const op of [find, approve, reject]) addOperation(approvals, op)
+  for (const op of [find, approve, reject, listRules]) addOperation(approvals, op)
 }

@@ -4,7 +4,7 @@ import { setting } from '../setting.ts'
 
 const pattern = z.string().min(1).max(256)
 
-const trustedText = z.strictObject({
+export const trustedText = z.strictObject({
   in: pattern.meta({
     description: 'A type of events, or a tool whose outputs are meant. `*` stands for any characters. `model`: what stands nowhere.',
   }),

@@ -166,6 +166,7 @@ export function doubtsOf(tool: string, destinations: readonly Destination[], sou
       argument: path,
       value: String(shown).slice(0, 200),
       origin: originText(origin),
+      ...(text && { in: text.in }),
       ...(around !== null && !is_masked && { around }),
     }
     return [{ doubt, sentence: sentenceOf(doubt, text) }]

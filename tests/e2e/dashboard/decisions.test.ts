@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
 import type { Span, TraceReport } from '../../../src/contract/reports/trace.ts'
 import type { DecisionWhy } from '../../../src/features/learning/contract/why.ts'
-import { ask, scopePath } from '../api.ts'
+import { ask, eventually, scopePath } from '../api.ts'
 import { reflex } from '../command-line.ts'
 import { audit, startDashboard, type Dashboard } from './harness.ts'
 import { learnedRun, seedDecision, TRIAGE } from './seed.ts'
@@ -297,6 +297,40 @@ test('shows where each argument of a call comes from, in its trace and to whoeve
   await origin('to', 'user').waitFor()
   await origin('cc', 'in doubt, model').waitFor()
   expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('offers a rule that follows from what people approved, which a person accepts', async () => {
+  const scope = 'origins/rules'
+  const code = `function reflex(context) { return { action_type: 'call_tool', tool: 'http.send', args: { to: context.event.content } } }`
+  await ask(dashboard.url, '/v1/reflexes', { body: { id: 'forwarder', code, state: 'active' } })
+  const tool = { name: 'http.send', description: 'Sends', method: 'POST', url: 'http://127.0.0.1:9/mail', body: { to: '{{to}}' } }
+  const origins = { origins: 'ask', trusted_senders: ['nobody'] }
+  const settings = { ...origins, reflexes: [{ id: 'forwarder' }], http_tools: [tool], allowed_hosts: ['127.0.0.1:9'] }
+  await ask(dashboard.url, scopePath(scope), { method: 'PATCH', body: settings })
+  for (const name of ['ann', 'bob', 'cy']) {
+    const body = { type: 'ws.message', connection_id: name, content: `${name}@example.com` }
+    await ask(dashboard.url, `${scopePath(scope)}/events?wait=outcome`, { body })
+  }
+  const asked = await eventually(async () => {
+    const { items } = await ask<{ items: { id: string }[] }>(
+      dashboard.url,
+      `/v1/approvals?scope=${encodeURIComponent(scope)}&status=pending`,
+    )
+    return items.length === 3 && items
+  }, 'a person is asked three times')
+  for (const { id } of asked) await ask(dashboard.url, `/v1/approvals/${id}/approve`, { method: 'POST' })
+  const { page, faults } = await dashboard.open('/approvals?status=approved')
+  await page.getByRole('region', { name: 'Approvals' }).getByRole('row', { name: scope }).first().click()
+  await page.getByText('Approved 3 times: ').waitFor()
+  await page.getByRole('button', { name: 'Accept …' }).click()
+  expect(await audit(page)).toEqual([])
+  await page.getByRole('button', { name: 'Accept', exact: true }).click()
+  await page.getByText('The rule is in trusted_text.').waitFor()
+  await page.getByText('Approved 3 times: ').waitFor({ state: 'detached' })
+  const { settings: changed } = await ask<{ settings: object }>(dashboard.url, scopePath(scope))
+  expect(changed).toMatchObject({ trusted_text: [{ in: 'ws.message', what: ['to'], tools: ['http.send'] }] })
   expect(faults).toEqual([])
   await close(page)
 })

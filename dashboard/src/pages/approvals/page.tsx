@@ -9,6 +9,7 @@ import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { useKeys, useSelection } from '../../ui/use-keys.ts'
 import { Decide, type DecideVerb } from './decide.tsx'
+import { Rules } from './rules.tsx'
 import { calledWith, type ShownApproval, WillHappen } from './will-happen.tsx'
 import { part, useGet } from '../../api/index.ts'
 import { Json } from '../../ui/json.tsx'
@@ -37,7 +38,7 @@ function Detail({ id, listed, onDecide }: DetailProps) {
   const { value, problem, reload } = useGet<ShownApproval>(`/v1/approvals/${part(id)}`, { every_ms: SHOWN_EVERY_MS })
   const approval = value ?? listed
   if (!approval) return problem && <ErrorBox problem={problem} onRetry={reload} />
-  const { kind, inputs, why, status, reason } = approval
+  const { kind, scope, inputs, why, status, reason } = approval
   return (
     <section class="card detail" aria-label="Approval">
       <div class="heading">
@@ -68,6 +69,7 @@ function Detail({ id, listed, onDecide }: DetailProps) {
       <h3>Inputs</h3>
       <Json value={inputs} label="Inputs" />
       {kind === 'call' && <Origins call={calledWith(inputs)} />}
+      {kind === 'call' && <Rules key={scope} scope={scope} />}
       <h3>{status === 'pending' ? 'What will happen' : 'Plan'}</h3>
       <WillHappen approval={approval} />
       <Run approval={approval} />

@@ -3,7 +3,8 @@ import type { JsonFields } from '../../../base/json.ts'
 import { withIso } from '../../../base/time.ts'
 import { warn } from '../../../base/warn.ts'
 import { changedInputs, verdictOf, type StoredApproval } from '../../../contract/approval.ts'
-import { approve, find, list, reject } from '../operations/approvals.ts'
+import { approve, find, list, listRules, reject } from '../operations/approvals.ts'
+import { offeredRules } from './offered-rules.ts'
 import { coversScope, hasRole, type Principal } from '../../../contract/principal.ts'
 import type { Env } from '../../../env.ts'
 import { decideApproval, findApproval, listApprovals } from '../store/approvals.ts'
@@ -28,10 +29,21 @@ export const approvalRoutes = resource().openapiRoutes([
     const found = await listApprovals(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before, now: Date.now() })
     return listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) })
   }),
+  serve(listRules, async (c) => {
+    const { scope, principal } = c.var
+    const of = { scope, patterns: principal.scopes, before: undefined, limit: MOST_LOOKED_AT, now: Date.now() }
+    const found = await Promise.all((['approved', 'rejected'] as const).map((status) => listApprovals(storeOf(c.env), { ...of, status })))
+    const decided = found.flatMap(({ items }) => items).toSorted((one, other) => other.created_at - one.created_at)
+    const { settings } = await c.env.SCOPE.getByName(scope).state()
+    return { items: offeredRules(decided, settings.trusted_text) }
+  }),
   serve(find, async (c, { params: { id } }) => present(await covered(c.env, c.var.principal, id))),
   serve(approve, deciding('approved')),
   serve(reject, deciding('rejected')),
 ])
+
+/** The decided questions, of each kind, that rules are made from. */
+const MOST_LOOKED_AT = 200
 
 /** Approvals outside the key's scopes read as not found. */
 async function covered(env: Env, principal: Principal, id: string): Promise<StoredApproval> {

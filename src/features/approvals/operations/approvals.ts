@@ -7,7 +7,8 @@ import { jsonValue, type Json, type JsonFields } from '../../../base/json.ts'
 import { operations } from '../../../contract/operation.ts'
 import type { PrintedValue } from '../../../contract/shown.ts'
 import { byAge, paged, pageLimit } from '../../../contract/paging.ts'
-import { byId, decidedById, reasonFlag, toolPage, toolScope } from '../../../contract/operations/shared.ts'
+import { byId, decidedById, reasonFlag, scopePath, toolPage, toolScope } from '../../../contract/operations/shared.ts'
+import { offeredRule } from '../../../contract/offered-rule.ts'
 
 const operation = operations({ tag: 'Approvals', roles: ['operator'] })
 
@@ -35,6 +36,27 @@ export const list = operation(approvals.at, 'listApprovals', 'List approvals, ne
     },
   },
 })
+
+export const listRules = operations({ tag: 'Approvals', roles: ['operator'], scoped: true })(
+  'get /v1/scopes/{scope}/offered-rules',
+  'listOfferedRules',
+  'List rules that would have spared questions',
+  {
+    description:
+      'Where people approved calls again and again whose destination stood in one kind of text, and rejected and edited none of them, ' +
+      'a rule for `trusted_text` is offered, with its evidence. It looks at the newest decided questions. A person accepts a rule with its `patch`.',
+    params: scopePath,
+    answers: { 200: [z.object({ items: z.array(offeredRule) }), 'The rules.'] },
+    command: {
+      usage: 'rules <scope>',
+      help: 'List rules that would have spared questions; `reflex scope set` accepts one',
+      shows: ({ items }) =>
+        items.length === 0
+          ? ['No rule is offered: nothing was approved again and again.']
+          : items.map(({ says, approved, values, patch }) => ({ rule: says, approved, values, patch })),
+    },
+  },
+)
 
 export const find = operation('get /v1/approvals/{id}', 'getApproval', 'Get an approval', {
   ...byId(approval, 'The approval.'),

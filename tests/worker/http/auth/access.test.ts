@@ -27,6 +27,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/scopes', 'viewer'],
   ['GET', '/v1/scopes/{scope}', 'viewer'],
   ['PATCH', '/v1/scopes/{scope}', 'operator'],
+  ['GET', '/v1/scopes/{scope}/offered-rules', 'operator'],
   ['GET', '/v1/settings/schema', 'viewer'],
   ['GET', '/v1/scopes/{scope}/chain', 'viewer'],
   ['POST', '/v1/scopes/{scope}/ask-model', 'operator'],
