@@ -62,8 +62,11 @@ export const skillVersion = z
 
 export const listedSkill = skillVersion.extend({ description: text }).meta({ id: 'ListedSkill' })
 
+const findings = z.array(z.object({ path: text, message: text, example: text })).optional()
+
 export const skill = skillVersion
   .extend({
+    findings: findings.describe('What its author hardly meant, such as a condition that can never hold. Absent if there is nothing.'),
     manifest: z.record(text, z.unknown()).nullable().describe('With defaults filled in. Null if it is sealed and the key may not read it.'),
     versions: z
       .array(skillVersion.pick({ version: true, hash: true, state: true, state_reason: true, state_at: true, created_at: true }))
@@ -74,10 +77,7 @@ export const skill = skillVersion
 export const registeredSkill = skillVersion
   .pick({ id: true, version: true, hash: true, state: true, owner: true })
   .extend({
-    findings: z
-      .array(z.object({ path: text, message: text, example: text }))
-      .optional()
-      .describe('What its author hardly meant, such as a condition that can never hold. It is registered all the same.'),
+    findings: findings.describe('What its author hardly meant, such as a condition that can never hold. It is registered all the same.'),
   })
   .meta({ id: 'RegisteredSkill' })
 

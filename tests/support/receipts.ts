@@ -1,6 +1,6 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { unboundedComputing } from '../../src/base/computing.ts'
-import type { NewEntry } from '../../src/contract/log-entry.ts'
+import type { LogEntry, NewEntry } from '../../src/contract/log-entry.ts'
 import { Log } from '../../src/engine/log/log.ts'
 import { scopeHead } from '../../src/engine/log/spans.ts'
 import { RECEIPT } from '../../src/features/receipts/contract/receipt.ts'
@@ -63,7 +63,12 @@ export class LinkedLog {
   /** A file with the entries of the trace. */
   async receipt({ shows = () => true }: { shows?: (context: string) => boolean } = {}): Promise<string> {
     const { database, log, links, env } = this
-    const own = log.ofTrace(TRACE, 0).entries
+    const own: LogEntry[] = []
+    for (let after: number | null = 0; after !== null;) {
+      const page = log.ofTrace(TRACE, after)
+      own.push(...page.entries)
+      after = page.next
+    }
     const evidence = await evidenceOf(
       { database, log, history: { linked: async () => null }, fresh: () => links.head(), computing: unboundedComputing(), shows },
       own.map(({ seq }) => seq),

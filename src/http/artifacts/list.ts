@@ -1,7 +1,7 @@
 import { listReflexesFor, listSkillsFor, reflexVersionsFor, skillVersionsFor, actingReflexesFor } from '../../artifacts/look-up.ts'
 import { find, list, listTemplates } from '../../contract/operations/reflexes.ts'
 import { templates } from '../../reflexes/templates/index.ts'
-import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
+import { manifestJsonSchema, manifestSchema } from '../../skills/manifest/manifest.ts'
 import * as skills from '../../contract/operations/skills.ts'
 import { why, idleSince } from '../../evidence/certificate.ts'
 import { certificatesOf, certificatesOfAll } from '../../features/proof/store/certificates.ts'
@@ -10,6 +10,7 @@ import { plainSchema } from '../../contract/plain-schema.ts'
 import { resource, serve } from '../describe/operation.ts'
 import { actsOf } from '../../reflexes/promotion.ts'
 import { reflexAt, skillAt } from './path.ts'
+import { findingsOf } from './register.ts'
 import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
 import { storeOf } from '../../store/store.ts'
 import type { ReflexHead } from '../../artifacts/kinds.ts'
@@ -47,7 +48,9 @@ export const artifactListRoutes = resource().openapiRoutes([
     const { version: found, reads } = await skillAt(storeOf(c.env), ref, c.var.principal)
     const versions = await skillVersionsFor(storeOf(c.env), found.id, { key: c.var.principal })
     const manifest = reads ? found.manifest : null
-    return { ...presentSkillVersion(found), manifest, versions: versions.map(withTimes) }
+    const parsed = manifestSchema.safeParse(manifest)
+    const findings = parsed.success ? findingsOf(parsed.data) : {}
+    return { ...presentSkillVersion(found), manifest, ...findings, versions: versions.map(withTimes) }
   }),
 ])
 

@@ -26,7 +26,7 @@ import { instantiateTemplate } from '../../reflexes/templates/define-template.ts
 import { templates } from '../../reflexes/templates/index.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import { actingErrors, anything, checkManifest, type CheckOptions } from '../../skills/check.ts'
-import { lintManifest } from '../../skills/lint.ts'
+import { lintManifest, type Finding } from '../../skills/lint.ts'
 import type { Env } from '../../env.ts'
 import { argumentErrors } from '../../skills/ci/arguments.ts'
 import { knownInputs } from './tool-inputs.ts'
@@ -97,8 +97,7 @@ export const artifactRegisterRoutes = resource().openapiRoutes([
     if (tools === 'known') await demandArguments(c.env, manifest, contributor.scopes)
     const draft = { ...contributor, manifest, hash: await hashManifest(manifest), provenance: { by: contributor.owner, scope: null } }
     const { version, created: is_new } = taken(await registerSkill(storeOf(c.env), draft))
-    const findings = lintManifest(manifest).map(dotted)
-    return created(is_new, { ...receiptOf(version), ...(findings.length > 0 && { findings }) })
+    return created(is_new, { ...receiptOf(version), ...findingsOf(manifest) })
   }),
 ])
 
@@ -174,6 +173,12 @@ async function demandArguments(env: Env, manifest: Manifest, scopes: readonly st
   const acting = new Map(Array.from(known).flatMap(([tool, { acts }]) => (acts ? [[tool, acts]] : [])))
   const errors = [...argumentErrors(manifest, known), ...actingErrors(manifest, acting).map(dotted)]
   if (errors.length > 0) throw refused(errors)
+}
+
+/** The findings about a manifest, if it has any. */
+export function findingsOf(manifest: Manifest): { findings?: Finding[] } {
+  const findings = lintManifest(manifest).map(dotted)
+  return findings.length > 0 ? { findings } : {}
 }
 
 /** Writes `plan.steps.0.tool` as the schema's errors do: `plan.steps[0].tool`. */

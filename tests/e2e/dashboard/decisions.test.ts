@@ -426,6 +426,19 @@ test('reads a skill, tests it, and sees in a dry run which stage refuses', async
   await close(page)
 })
 
+test('says on the page of a skill what its author hardly meant', async () => {
+  const { manifest } = await ask<{ manifest: { policy: object } }>(dashboard.url, '/v1/skills/network.block')
+  const policy = { ...manifest.policy, deny_if: ['inputs.reason == "a" && inputs.reason == "b"'] }
+  const path = 'policy.deny_if[0]'
+  const registered = await ask(dashboard.url, '/v1/skills', { body: { ...manifest, id: 'network.doubtful', policy } })
+  expect(registered).toMatchObject({ findings: [{ path }] })
+  const { page, faults } = await dashboard.open('/skills/network.doubtful')
+  await page.getByText(`${path}: inputs.reason == "a" && inputs.reason == "b" can never hold`).waitFor()
+  expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await close(page)
+})
+
 test('starts a run of learning, and reads what it answered', async () => {
   const { page, faults } = await dashboard.open('/learning')
   await page.getByText('No scope has learned yet.').waitFor()

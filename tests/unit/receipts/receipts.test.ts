@@ -89,6 +89,20 @@ describe('a receipt', () => {
   })
 })
 
+test('a receipt of ten megabytes is checked, and one changed letter in it is noticed', async () => {
+  const log = new LinkedLog()
+  for (let row = 0; row < 1400; row += 1) {
+    log.now = row * 500
+    await log.write(said(`row ${row}: ${'words '.repeat(1250)}`), said('of another trace', 'b'.repeat(32)))
+  }
+  const large = await log.receipt()
+  expect(large.length).toBeGreaterThan(10_000_000)
+  const { flaws, checked } = checkReceipt(large, trusted)
+  expect(flaws).toEqual([])
+  expect(checked!.scopes[0]!.standing.size).toBe(1400)
+  expect(flawsOf(large.replace('row 700: words', 'row 700: swords'))).not.toEqual([])
+})
+
 const OTHER_KEY = JSON.stringify({
   keys: [
     {

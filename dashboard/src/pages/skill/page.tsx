@@ -406,7 +406,7 @@ export default function SkillPage() {
 }
 
 function Shown({
-  skill: { id, version, state, state_reason, owner, scopes, provenance, created_at, versions, manifest },
+  skill: { id, version, state, state_reason, owner, scopes, provenance, created_at, versions, manifest, findings = [] },
   reload,
 }: {
   skill: Skill
@@ -445,6 +445,12 @@ function Shown({
             </Fact>
           )}
         </Facts>
+        {findings.length > 0 && (
+          <>
+            <h2>What its author hardly meant</h2>
+            <Lines of={findings.map(({ path, message, example }) => `${path}: ${message}. For example: ${example}`)} />
+          </>
+        )}
       </div>
       <Tabs label="Parts of this skill" tabs={tabs} />
       {tab === 'manifest' && shown && <ManifestView manifest={shown} />}
