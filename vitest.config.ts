@@ -95,6 +95,8 @@ const inWorkers = async (
           REFLEX_HOOK_MINE_SCOPES: 'team-h/*',
           REFLEX_HOOK_PLACES_SCOPES: 'team-p/*, team-q/*',
           REFLEX_TOOL_TICKETS_SCOPES: '*',
+          REFLEX_HOOK_SLACK: '8f742231b10e8888abcd99yyyzzz85a5',
+          REFLEX_HOOK_TELEGRAM: 'a-long-random-text-for-telegram',
           REFLEX_HOOK_SHOP: 'whsec_the_shop_signs_with_this_text',
           REFLEX_TOOL_NOWHERE: 'nowhere-secret',
           MIGRATIONS: await readD1Migrations('./migrations'),

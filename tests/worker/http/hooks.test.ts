@@ -11,7 +11,7 @@ const hookOf = async (name: string, changes: Hook = {}): Promise<string> => {
   expect(put).toMatchObject({ status: 200, body: { name, scope, secret_set: true } })
   return scope
 }
-const schemes: Record<string, string> = { billing: 'standard', ci: 'github', shop: 'stripe' }
+const schemes: Record<string, string> = { billing: 'standard', ci: 'github', shop: 'stripe', slack: 'slack', telegram: 'telegram' }
 const secretOf = (name: string) => String(env[`REFLEX_HOOK_${name.toUpperCase()}`])
 
 async function hmac(secret: string, text: string): Promise<string> {
@@ -48,6 +48,11 @@ const signed: Record<string, (body: string, options?: { id?: string; at?: number
     const time = Math.floor(at / 1000)
     return { 'stripe-signature': `t=${time},v0=ignored,v1=${await hmac(secretOf('shop'), `${time}.${body}`)}` }
   },
+  slack: async (body, { at = Date.now() } = {}) => {
+    const time = String(Math.floor(at / 1000))
+    return { 'x-slack-request-timestamp': time, 'x-slack-signature': `v0=${await hmac(secretOf('slack'), `v0:${time}:${body}`)}` }
+  },
+  telegram: async () => ({ 'x-telegram-bot-api-secret-token': secretOf('telegram') }),
 }
 
 async function deliver(name: string, content: unknown, { headers, ...options }: Call & { id?: string; at?: number } = {}) {
@@ -224,7 +229,7 @@ describe('a mapping', () => {
     ['a condition that is a number', { when: '1 + 1' }],
     ['an unknown variable', { when: 'secret == "x"' }],
     ['an unknown function', { event: { type: 'steal(body)' } }],
-    ['a regular expression', { when: 'body.ref.matches("(a+)+$")' }],
+    ['a pattern that the sender writes', { when: 'body.ref.matches(body.pattern)' }],
     ['an event without a type', { event: { content: '"x"' } }],
     ['an event that names its scope', { event: { type: '"ws.message"', scope: '"other"' } }],
     ['an event that sets its trace', { event: { type: '"ws.message"', meta: 'body' } }],
@@ -499,4 +504,89 @@ test('a delivery that is a notice counts the notices behind its events, in what 
   expect(await senderOf('msg_1')).toBe('key:hook:billing')
   expect(await senderOf(`ntc_${uuid}`)).toBe('key:hook:billing#h1')
   expect(await senderOf(`ntc_${uuid}_h9`)).toBe('key:hook:billing#h9')
+})
+
+/** As Slack and Telegram document their deliveries. */
+const said = {
+  token: 'XXYYZZ',
+  team_id: 'T123ABC456',
+  api_app_id: 'A123ABC456',
+  event: {
+    type: 'message',
+    channel: 'C123ABC456',
+    user: 'U123ABC456',
+    text: 'Is the shop open?',
+    ts: '1355517523.000005',
+    event_ts: '1355517523.000005',
+    channel_type: 'channel',
+  },
+  type: 'event_callback',
+  event_id: 'Ev123ABC456',
+  event_time: 1_355_517_523,
+}
+const update = {
+  update_id: 10_000,
+  message: {
+    date: 1_441_645_532,
+    chat: { last_name: 'Test', id: 1_111_111, first_name: 'Ann', username: 'Ann' },
+    message_id: 1365,
+    from: { last_name: 'Test', id: 1_111_111, first_name: 'Ann', username: 'Ann' },
+    text: '/start',
+  },
+}
+
+describe('a channel', () => {
+  test('of Slack has a scope for each thread, ignores bots, and takes a delivery once', async () => {
+    const beginning = freshScope('slack')
+    await hookOf('slack', {
+      scope: `${beginning}/{{body.event.channel}}/{{has(body.event.thread_ts) ? body.event.thread_ts : body.event.ts}}`,
+      when: 'body.type == "event_callback" && body.event.type == "message" && !has(body.event.bot_id) && !has(body.event.subtype)',
+      event: { type: '"ws.message"', connection_id: 'body.event.user', content: 'body.event.text' },
+    })
+    const scope = `${beginning}/C123ABC456/1355517523.000005`
+    const { status, body } = await deliver('slack', said)
+    expect({ status, body }).toMatchObject({ status: 202, body: { accepted: 1, events: [{ scope }] } })
+    expect((await stubOf(scope).event(body.events[0].id))?.event).toMatchObject({
+      content: 'Is the shop open?',
+      connection_id: 'U123ABC456',
+    })
+    // Slack signs a repetition again, at its own time.
+    expect((await deliver('slack', said, { at: Date.now() + 2000 })).body).toMatchObject({ accepted: 0, events: [{ status: 'duplicate' }] })
+    const answer = { ...said, event_id: 'Ev2', event: { ...said.event, ts: '1355517599.000001', thread_ts: said.event.ts } }
+    expect((await deliver('slack', answer)).body).toMatchObject({ accepted: 1, events: [{ scope }] })
+    const bot = { ...said, event_id: 'Ev3', event: { ...said.event, bot_id: 'B1' } }
+    expect((await deliver('slack', bot)).body).toEqual({ accepted: 0, events: [] })
+  })
+
+  test('of Slack answers the question for its address, if it is signed and new', async () => {
+    await hookOf('slack')
+    const question = {
+      token: 'Jhj5dZrVaK7ZwHHjRyZWjbDl',
+      challenge: '3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P',
+      type: 'url_verification',
+    }
+    expect(await deliver('slack', question)).toMatchObject({ status: 200, body: { challenge: question.challenge } })
+    expect(await deliver('slack', question, { headers: { 'x-slack-signature': `v0=${'0'.repeat(64)}` } })).toMatchObject(problem(401))
+    expect(await deliver('slack', question, { at: Date.now() - 400_000 })).toMatchObject(problem(401))
+    expect(await deliver('slack', question, { headers: { 'x-slack-request-timestamp': '1' } })).toMatchObject(problem(401))
+    expect(await deliver('slack', question, { headers: { 'x-slack-signature': '' } })).toMatchObject(problem(401))
+  })
+
+  test('of Telegram has a scope for each chat, and takes only its own secret', async () => {
+    const beginning = freshScope('telegram')
+    await hookOf('telegram', {
+      scope: `${beginning}/{{body.message.chat.id}}`,
+      when: 'has(body.message) && has(body.message.text)',
+      event: { type: '"ws.message"', connection_id: 'string(body.message.from.id)', content: 'body.message.text' },
+    })
+    const scope = `${beginning}/1111111`
+    expect((await deliver('telegram', update)).body).toMatchObject({ accepted: 1, events: [{ scope }] })
+    expect((await deliver('telegram', update)).body).toMatchObject({ accepted: 0, events: [{ status: 'duplicate' }] })
+    expect((await deliver('telegram', { ...update, update_id: 10_001 })).body).toMatchObject({ accepted: 1, events: [{ scope }] })
+    for (const token of ['', 'another', `${secretOf('telegram')} `.repeat(2)]) {
+      const headers = { 'x-telegram-bot-api-secret-token': token }
+      expect(await deliver('telegram', { ...update, update_id: 10_002 }, { headers })).toMatchObject(problem(401))
+    }
+    expect((await stubOf(scope).state()).counters.accepted).toBe(2)
+  })
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { HOOK_SECRET_PREFIX, SECRET_SCOPES, TOOL_SECRET_HOSTS } from '../../../base/secrets.ts'
 import { scopeName } from '../../../core/event.ts'
 
-export const hookSchemes = ['standard', 'github', 'stripe'] as const
+export const hookSchemes = ['standard', 'github', 'stripe', 'slack', 'telegram'] as const
 export type HookScheme = (typeof hookSchemes)[number]
 
 /** The variable of the deployment that has the secret of a hook, unless the hook names another. */
@@ -68,7 +68,10 @@ export const newHook = z.strictObject({
     .describe('True: a body that is not JSON is read as `application/x-www-form-urlencoded`. Without it, forms are refused.'),
   scheme: z
     .enum(hookSchemes)
-    .describe('How a delivery is signed. `standard`: Standard Webhooks. `github`: X-Hub-Signature-256. `stripe`: Stripe-Signature.'),
+    .describe(
+      'How a delivery is signed. `standard`: Standard Webhooks. `github`: X-Hub-Signature-256. `stripe`: Stripe-Signature. `slack`: X-Slack-Signature. ' +
+        '`telegram`: X-Telegram-Bot-Api-Secret-Token, which signs nothing.',
+    ),
   secret: hookSecret
     .optional()
     .describe('The deployment secret that verifies deliveries. Unless set: `REFLEX_HOOK_NAME`, in upper case with `_` for `-`.'),

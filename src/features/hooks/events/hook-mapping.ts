@@ -48,6 +48,8 @@ const SIGNED_HEADERS: Record<HookScheme, readonly string[]> = {
   standard: ['webhook-id', 'webhook-timestamp'],
   github: [],
   stripe: [],
+  slack: ['x-slack-request-timestamp'],
+  telegram: [],
 }
 
 /** The headers that a mapping reads although nobody signed them, each with its place. */

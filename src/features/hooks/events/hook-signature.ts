@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import type { Refused } from '../../../base/result.ts'
 import type { HookScheme } from '../contract/hook.ts'
@@ -41,6 +42,21 @@ const schemes: Record<HookScheme, Verify> = {
     // A retry is signed again: the id of the event in the body stays the same.
     return { ok: true, delivery: idIn(body) ?? signatures[index]?.slice(0, 40) ?? '' }
   },
+  slack: async ({ secret, headers, body, now }) => {
+    const [, signature] = /^v0=([0-9a-f]{64})$/.exec(headers.get('x-slack-signature') ?? '') ?? []
+    const time = headers.get('x-slack-request-timestamp') ?? ''
+    if (signature === undefined || !/^\d{1,12}$/.test(time)) return badSignature
+    if (!(await fits(secret, `v0:${time}:${body}`, signature))) return badSignature
+    if (Math.abs(now / 1000 - Number(time)) > TOLERANCE_S) return stale
+    return { ok: true, delivery: idIn(body, 'event_id') ?? signature.slice(0, 40) }
+  },
+  telegram: async ({ secret, headers, body }) => {
+    const sent = headers.get('x-telegram-bot-api-secret-token') ?? ''
+    // Hashes have one length, so that the time tells nothing of the secret.
+    const [left, right] = [sent, secret].map((text) => createHash('sha256').update(text).digest())
+    if (left === undefined || right === undefined || !timingSafeEqual(left, right)) return badSignature
+    return { ok: true, delivery: idIn(body, 'update_id') ?? createHash('sha256').update(body).digest('hex').slice(0, 40) }
+  },
 }
 
 const badSignature = { ok: false, reason: 'signature', detail: 'The signature is missing or wrong.' } as const
@@ -56,10 +72,10 @@ async function fits(secret: string, text: string, signature: string): Promise<bo
   return crypto.subtle.verify('HMAC', key, bytes, encoder.encode(text))
 }
 
-function idIn(body: string): string | null {
+function idIn(body: string, field = 'id'): string | null {
   try {
-    const { id } = JSON.parse(body) as { id?: unknown }
-    return typeof id === 'string' && /^[\w-]{1,80}$/.test(id) ? id : null
+    const { [field]: id } = JSON.parse(body) as Record<string, unknown>
+    return (typeof id === 'string' || typeof id === 'number') && /^[\w-]{1,80}$/.test(String(id)) ? String(id) : null
   } catch {
     return null
   }

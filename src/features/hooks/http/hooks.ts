@@ -20,6 +20,7 @@ import { Problem } from '../../../contract/problem.ts'
 import { isForScope, useRefusal } from '../../../tools/tool-secrets.ts'
 import { conflict, forbidden, inboxFull, invalid, notFound, refusal, unavailable } from '../../../http/problems/refusals.ts'
 import { parseJson } from '../../../base/check-json.ts'
+import { isJsonFields } from '../../../base/json.ts'
 
 export const hookRoutes = resource().openapiRoutes([
   serve(put, async (c, { params: { name }, body: given }) => {
@@ -92,11 +93,13 @@ async function delivered(c: Context<AuthEnv>, address: string) {
   if (!row) throw notFound(`There is no hook ${address}.`)
   const count = (result: string, number = 1) => counted(c, { hook: address, result, count: number })
   try {
-    const events = await take(c, row, count)
+    const taken = await take(c, row, count)
+    if (taken.challenge !== undefined) return [200, { challenge: taken.challenge }] as const
+    const { events } = taken
     const accepted = events.filter(({ status }) => status === 'accepted').length
     if (accepted > 0) count('accepted', accepted)
     if (events.length > accepted) count('duplicate', events.length - accepted)
-    return { accepted, events }
+    return [202, { accepted, events }] as const
   } catch (error) {
     count(error instanceof Problem ? (error.type.split(':').at(-1) ?? 'failed') : 'failed')
     throw error
@@ -146,11 +149,13 @@ async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) =
   if (!verified.ok && verified.reason === 'misconfigured') throw unavailable(verified.detail)
   if (!verified.ok) throw refusal(verified.reason === 'stale' ? 'stale-delivery' : 'bad-signature', verified.detail)
   const value = parseDelivery(body, headers.get('Content-Type') ?? '', mapping.form === true)
+  const challenge = row.scheme === 'slack' ? challengeIn(value) : null
+  if (challenge !== null) return { challenge }
   const mapped = mapDelivery(mapping, { address, delivery: verified.delivery, body: value, headers })
   if (!mapped.ok) throw invalid(mapped.detail)
   if (mapped.events.length === 0) {
     count('ignored')
-    return []
+    return { events: [] }
   }
   const found = mapping.scope === undefined ? { ok: true as const, scope: row.scope } : scopeOf(mapping.scope, value)
   if (!found.ok) throw invalid(found.detail)
@@ -163,7 +168,13 @@ async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) =
   const events = mapped.events.map((event) => readEvent(event, rules))
   const answer = await c.env.SCOPE.getByName(scope).accept(events, 'http')
   if (!answer.ok) throw inboxFull(scope, answer)
-  return answer.receipts
+  return { events: answer.receipts }
+}
+
+/** Slack asks an address that is entered to prove that it can read what Slack signs. */
+function challengeIn(body: unknown): string | null {
+  const asked = isJsonFields(body) && body['type'] === 'url_verification' ? body['challenge'] : null
+  return typeof asked === 'string' ? asked : null
 }
 
 let cache: KeyCache<HookRow> | undefined

@@ -45,6 +45,9 @@ export const receive = operation('post /v1/hooks/{name}', 'receiveHook', 'Receiv
     'A refused delivery changes nothing. A delivery that the hook ignores has no receipt.',
   roles: null,
   params,
-  answers: { 202: [receipts, 'The receipts of its events.'] },
+  answers: {
+    200: [z.object({ challenge: z.string() }), 'The text that Slack asks for when its address is entered.'],
+    202: [receipts, 'The receipts of its events.'],
+  },
   refusals: { 400: refused, 401: refused, 404: refused, 413: refused, 415: refused, 429: refused, 503: refused },
 })
