@@ -38,6 +38,8 @@ export type ReflexConfig = {
   /** The share of what its cues can score that a skill without a `tau` of its own must reach. */
   tau?: number
   redaction?: Redaction
+  /** OpenTelemetry's variables, such as `process.env`: spans go to the collector that they name. */
+  otlp?: Readonly<Record<string, string | undefined>>
   policy_mode?: PolicyMode
   /** Roles of the turns' principal. Without any, no skill may run. */
   roles?: readonly string[]
@@ -75,6 +77,7 @@ const SETTINGS: Readonly<Record<keyof ReflexConfig, true>> = {
   k_cards: true,
   tau: true,
   redaction: true,
+  otlp: true,
   policy_mode: true,
   roles: true,
   goal_labels: true,

@@ -22,6 +22,7 @@ import { ownHead } from './process-log.ts'
 import type { ReplayOptions, ReplayReport } from './replay.ts'
 import { SkillRegistry } from './registry.ts'
 import type { LogStore } from './rows.ts'
+import { ProcessSpans } from './span-export.ts'
 import { memoryStorage, type Storage } from './storage.ts'
 import { proxyTools } from './tools/tool-proxy.ts'
 import type { LoggedTurn } from './turn.ts'
@@ -96,6 +97,8 @@ export type StandaloneReflex = {
   replay(trace_id: string, options?: ReplayOptions): Promise<ReplayReport>
   /** Learns from the latest turns in the log. It registers nothing. */
   learnSnapshot(options?: SnapshotOptions): Promise<LearnedSnapshot>
+  /** Sends the spans that wait to the collector. Call it before the process ends. */
+  flush(): Promise<void>
   close(): void
 }
 
@@ -114,7 +117,10 @@ type Wrap = {
 
 export function createReflex(config: ReflexConfig): StandaloneReflex {
   checkConfig(config)
-  const storage = storageOf(config)
+  const stored = storageOf(config)
+  const { project, otlp = {}, now = Date.now } = config
+  const spans = ProcessSpans.of(stored, { project, otlp, now })
+  const storage = spans ? { ...stored, log: spans.log } : stored
   const registry = new SkillRegistry(storage.skills, { probes: Object.keys(config.probes ?? {}), place: placeIn(config) })
   for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
   const control_plane = config.control_plane ? new FollowedControlPlane(config, config.control_plane, { storage, registry }) : null
@@ -152,6 +158,7 @@ export function createReflex(config: ReflexConfig): StandaloneReflex {
       const latest = (id: string) => registry.find(id)?.manifest ?? null
       return learnFromLog({ log: storage.log, place: placeIn(config), labels: goal_labels ?? [], roles, latest }, options)
     },
+    flush: async () => spans?.flush(),
     close: () => storage.close(),
   }
 }

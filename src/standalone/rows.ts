@@ -8,6 +8,8 @@ export type LogStore = {
   append(entry: { at: string; kind: string; trace_id: string } & JsonFields): void
   /** Entries after `after`, oldest first; only the entries of one trace if `trace_id` is given. */
   entries(query?: { trace_id?: string; after?: number; limit?: number }): readonly StandaloneRow[]
+  /** The `seq` of the newest entry; 0 for none. */
+  last(): number
 }
 
 /** JSON values by kind and key, in insertion order. `owner` groups values. */
@@ -73,6 +75,7 @@ export const sqlLog = (sql: Pick<StandaloneSql, 'all'>): LogStore => ({
         limit,
       )
       .map(({ seq, entry }) => ({ ...(JSON.parse(String(entry)) as StandaloneRow), seq: Number(seq) })),
+  last: () => Number(sql.all('SELECT max(seq) AS seq FROM reflex_log')[0]?.['seq'] ?? 0),
 })
 
 /** Rows without SQLite. Values are kept as JSON, as in SQLite. */
@@ -112,5 +115,6 @@ export function memoryLog(): LogStore {
     },
     entries: ({ trace_id, after = 0, limit = MOST_ENTRIES } = {}) =>
       entries.filter((entry) => entry.seq > after && (trace_id === undefined || entry.trace_id === trace_id)).slice(0, limit),
+    last: () => seq,
   }
 }

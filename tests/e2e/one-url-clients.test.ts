@@ -67,7 +67,9 @@ describe.skipIf(folder === undefined)('an official client', () => {
       ANTHROPIC_BASE_URL: `${url}/v1/anthropic`,
       ANTHROPIC_API_KEY: ADMIN_KEY,
     }
-    const { stdout } = await promisify(execFile)(process.execPath, [path.join(folder ?? '', `${name}.mjs`), ...given], { env })
+    const at = path.join(folder ?? '', name)
+    const [program, file] = name === 'python' ? ['python3', `${at}.py`] : [process.execPath, `${at}.mjs`]
+    const { stdout } = await promisify(execFile)(program, [file, ...given], { env })
     return stdout
       .trim()
       .split('\n')
@@ -75,7 +77,7 @@ describe.skipIf(folder === undefined)('an official client', () => {
   }
   const newestTrace = async () =>
     String((await wholeLog(server.url, SCOPE)).findLast(({ kind }) => kind === 'event-accepted')?.['trace_id'])
-  const CLIENTS = ['openai', 'anthropic', 'ai', 'langchain', 'agents', 'mastra']
+  const CLIENTS = ['openai', 'anthropic', 'ai', 'langchain', 'agents', 'mastra', 'python']
 
   test.each(CLIENTS)('%s is answered, and its trace has a what-if', async (name) => {
     const lines = await script(name, 'disk full on web-1', 'all')

@@ -64,6 +64,11 @@ class ArchivedLog implements LogStore {
     return [...found, ...this.#live.entries({ ...(trace_id !== undefined && { trace_id }), after, limit: left })]
   }
 
+  last(): number {
+    const [archived] = this.#sql.all('SELECT max(last_seq) AS seq FROM reflex_archive')
+    return Math.max(this.#live.last(), Number(archived?.['seq'] ?? 0))
+  }
+
   /** A failure is retried after a minute; until then nothing is deleted. */
   #archiveIfDue(): void {
     const { now = Date.now, folder, keep_days = 7 } = this.#options
