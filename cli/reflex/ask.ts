@@ -1,4 +1,5 @@
 import type { AnswerOf, AnyOperation } from '../../src/contract/operation.ts'
+import { GAPS, type PageGaps } from '../../src/contract/lists/packs.ts'
 import type { OperationFields } from '../../src/contract/shown.ts'
 import type { Page } from '../../src/contract/scope-api.ts'
 import type { Request } from '../lib/api.ts'
@@ -42,14 +43,14 @@ export async function askPages<Op extends AnyOperation>(
   { limit, most, path, fields }: Given & Size,
 ): Promise<Page<Listed<Op>>> {
   const items: Listed<Op>[] = []
-  const away = new Set<string>()
+  const gaps: PageGaps = {}
   let cursor: string | undefined
   for (;;) {
     const page = await ask(asking, op as AnyOperation, { path, fields: { ...fields, limit: Math.min(most, limit - items.length), cursor } })
-    const { items: found, next_cursor, missing = [] } = page as unknown as Page<Listed<Op>>
+    const { items: found, next_cursor, ...lacks } = page as unknown as Page<Listed<Op>>
     items.push(...found)
-    for (const name of missing) away.add(name)
-    if (next_cursor === null || items.length >= limit) return { items, next_cursor, ...(away.size > 0 && { missing: [...away] }) }
+    for (const name of GAPS) if (lacks[name]) gaps[name] = [...new Set([...(gaps[name] ?? []), ...lacks[name]])]
+    if (next_cursor === null || items.length >= limit) return { items, next_cursor, ...gaps }
     cursor = next_cursor
   }
 }

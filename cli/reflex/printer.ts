@@ -1,4 +1,5 @@
 import type { Page } from '../../src/contract/scope-api.ts'
+import { gapsOf } from '../../src/contract/lists/packs.ts'
 import { isTerminal, painter, type Terminal, type Paint } from '../lib/paint.ts'
 import { count } from '../lib/text.ts'
 import { safeJson, table, type Column } from './table.ts'
@@ -35,7 +36,7 @@ export function printer(json: boolean, { stdout, stderr }: Outputs = process): P
       if (json) write([safeJson(page, 2)])
       else if (page.items.length === 0) note(empty)
       else write(table(page.items, columns, { width, paint }))
-      if (!json && page.missing) note(`${page.missing.join(', ')} did not answer: what only they have is missing here.`)
+      if (!json) for (const gap of gapsOf(page)) note(gap)
       if (!json && page.next_cursor !== null) note(`The first ${count(page.items.length)}; --limit shows more.`)
     },
   }

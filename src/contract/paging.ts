@@ -10,6 +10,12 @@ export const pagedOfPacks = <Item extends z.ZodType>(item: Item) =>
       .array(z.string())
       .optional()
       .describe('Databases of packed events that did not answer: the page lacks what only they have. Absent if all answered.'),
+    damaged: z
+      .array(z.string())
+      .optional()
+      .describe(
+        'Packs of events that cannot be read, by their database and id: the page lacks their events. A key that covers only some scopes gets the database. Absent without any.',
+      ),
   })
 /** A list that is always one page. */
 export const whole = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.null() })

@@ -8,6 +8,7 @@ import type { ActionCall } from './action.ts'
 import type { CallKeys } from './reflex.ts'
 import type { Certificate } from './certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
+import type { PageGaps } from './lists/packs.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ModelWait, ScopeChain, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
@@ -33,8 +34,7 @@ export type ScopeMetrics = {
  * that says what words mean.
  */
 export type RecordingPage = { recordings: string[]; next: number | null; replies: Settings['learning']['replies'] }
-/** `missing`: databases of packed events that did not answer. */
-export type Page<Item> = { items: Item[]; next_cursor: string | null; missing?: string[] }
+export type Page<Item> = { items: Item[]; next_cursor: string | null } & PageGaps
 
 /**
  * Entries as JSON. `next` is the `after` of the next page, or null at the end. `unavailable` says

@@ -9,7 +9,7 @@ import { patternMatchesSql } from '../contract/principal.ts'
 import { coveredBy, covers, type EventFilter } from './event-filter.ts'
 import { packedAmong, packedById } from './packs/find.ts'
 import type { PackedEvent } from './packs/format.ts'
-import { demandWhole, namesOf } from './packs/missing.ts'
+import { demandWhole, namesOf, noGaps, type Gaps } from './packs/missing.ts'
 import { overduePacks } from './packs/merge.ts'
 import { packedPage, type PackedPage } from './packs/page.ts'
 import { askPacks } from './packs/rows.ts'
@@ -51,16 +51,15 @@ const NAMES_BYTES = 400
 /** Items before `reach`, which is where the next page begins; null at the end. */
 type Half = { items: Placed[]; reach: bigint | null }
 type Placed = { key: bigint; bytes: number; item: EventListing }
-/** `missing`: the databases that did not answer, if there are any. */
-type Listed = { items: EventListing[]; next_cursor: string | null; missing?: string[] }
+type Listed = { items: EventListing[]; next_cursor: string | null } & ReturnType<typeof namesOf>
 
 /** A page of the event log by acceptance, newest first unless `rising`. */
 export async function listEvents(db: D1Database, page: Page): Promise<Listed> {
   // Packs first: an event that changes in between is then there twice, and its row is shown.
-  const missing = new Set<string>()
-  const packed = await packedPart(db, page, missing)
-  const rows = await rowsPart(db, page, missing)
-  return { ...pageOf(page, packed, rows), ...namesOf(missing) }
+  const gaps = noGaps()
+  const packed = await packedPart(db, page, gaps)
+  const rows = await rowsPart(db, page, gaps)
+  return { ...pageOf(page, packed, rows), ...namesOf(gaps, page.patterns) }
 }
 
 /** The events of both before the nearer `reach`, in order, up to the limits. */
@@ -86,7 +85,7 @@ function pageOf({ rising = false, limit }: Page, packed: Half, rows: Half): List
 
 const isOrdinary = (status: EventStatus | undefined): boolean => status === undefined || status === 'completed' || status === 'ignored'
 
-async function packedPart(db: D1Database, page: Page, missing: Set<string>): Promise<Half> {
+async function packedPart(db: D1Database, page: Page, gaps: Gaps): Promise<Half> {
   if (!isOrdinary(page.status)) return { items: [], reach: null }
   const { patterns, scope, types, status, partial, limit, rising = false } = page
   const isWanted = (event: PackedEvent): boolean =>
@@ -96,7 +95,7 @@ async function packedPart(db: D1Database, page: Page, missing: Set<string>): Pro
     (partial === undefined || ((event.kinds & PARTIAL) !== 0) === partial) &&
     covers(patterns, event.scope)
   const bounds = boundsOf(page)
-  const asked = { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted, sizeOf, missing }
+  const asked = { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted, sizeOf, ...gaps }
   const { events, reach }: PackedPage = await packedPage(db, asked)
   return { items: events.map((event) => ({ key: event.seq, bytes: sizeOf(event), item: packedItem(event) })), reach }
 }
@@ -107,7 +106,7 @@ const packedItem = ({ payload, ...event }: PackedEvent): EventListing =>
   itemOf({ ...event, key: '', status: event.status as EventStatus, payload: JSON.stringify(payload) })
 
 /** The rows and the events in flight. Those that are in a pack are no longer in flight. */
-async function rowsPart(db: D1Database, page: Page, missing: Set<string>): Promise<Half> {
+async function rowsPart(db: D1Database, page: Page, { missing }: Gaps): Promise<Half> {
   const { rows, next } = await rowsOf(db, page)
   const placed = rows.map((row) => ({ key: BigInt(row.key), bytes: byteLength(row.payload) + NAMES_BYTES, item: itemOf(row) }))
   const waiting = placed.filter(({ item }) => item.status === 'queued')
@@ -241,7 +240,7 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
       `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, 0 AS kinds, queued AS payload, 0 AS accepted_at, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id
         FROM (${inFlight('?4')}) WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
     ))
-  if (!row) demandWhole(missing)
+  if (!row) demandWhole({ missing })
   return row && itemOf(row)
 }
 
@@ -291,7 +290,7 @@ async function* each(events: readonly Event[]): AsyncGenerator<Event> {
 async function* eventsOf(db: D1Database, asked: Omit<Page, 'limit' | 'cursor'>): AsyncGenerator<Event> {
   for (let cursor: string | null | undefined; cursor !== null;) {
     const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { ...asked, cursor, limit: 500 })
-    demandWhole(new Set(page.missing))
+    demandWhole({ missing: new Set(page.missing), damaged: new Set(page.damaged) })
     for (const { event } of page.items.toSorted((one, other) => timeOf(one.event) - timeOf(other.event))) yield event
     cursor = page.next_cursor
   }

@@ -7,7 +7,9 @@ import { writeStatistics } from '../../src/features/statistics/store/query.ts'
 import { forgetPacks, forgetPacksBeyond, mergePacks } from '../../src/store/packs/merge.ts'
 import { replicateEvents } from '../../src/store/replicate.ts'
 import { live, type Place } from '../support/crash-at-write.ts'
-import { packedNotes, reportOf, scopeRow } from '../support/packs.ts'
+import { packDatabases, storeOf } from '../../src/store/store.ts'
+import { severalDatabases } from '../support/pack-databases.ts'
+import { eventAt, packedNotes, reportOf, scopeRow } from '../support/packs.ts'
 import { evict, freshScope, inObject, note, stubOf, until } from '../support/scopes.ts'
 import worker from '../support/worker.ts'
 
@@ -17,10 +19,10 @@ const sides = ['before', 'after'] as const
 
 beforeEach(() => env.DB.exec('DELETE FROM events; DELETE FROM packs; DELETE FROM pack_index'))
 
-async function listed(scope?: string): Promise<string[]> {
+async function listed(scope?: string, db: D1Database = env.DB): Promise<string[]> {
   const ids: string[] = []
   for (let cursor: string | null | undefined; cursor !== null;) {
-    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(env.DB, { patterns: ['*'], scope, limit: 500, cursor })
+    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { patterns: ['*'], scope, limit: 500, cursor })
     ids.push(...page.items.map(({ id }) => id))
     cursor = page.next_cursor
   }
@@ -36,6 +38,12 @@ async function deliver(bindings: typeof env, attempts: number, bodies: object[])
 
 /** D1 whose call number `at` is not made, or is made and not answered. It counts its calls. */
 function dyingAt(place: Place | null): { db: D1Database; calls: () => number } {
+  const { calls, around } = dyingAround(place)
+  return { db: around(env.DB), calls }
+}
+
+/** The same for several databases, which count together. */
+function dyingAround(place: Place | null): { around: (db: D1Database) => D1Database; calls: () => number } {
   let calls = 0
   const made = async <Answer>(call: () => Promise<Answer>): Promise<Answer> => {
     calls += 1
@@ -45,10 +53,11 @@ function dyingAt(place: Place | null): { db: D1Database; calls: () => number } {
     if (is_here) throw new Error('the process died')
     return answer
   }
-  const db = {
-    prepare: (sql: string) => watched(env.DB.prepare(sql)),
-    batch: (list: D1PreparedStatement[]) => made(() => env.DB.batch(list.map((statement) => inner.get(statement) ?? statement))),
-  }
+  const around = (db: D1Database) =>
+    ({
+      prepare: (sql: string) => watched(db.prepare(sql)),
+      batch: (list: D1PreparedStatement[]) => made(() => db.batch(list.map((statement) => inner.get(statement) ?? statement))),
+    }) as unknown as D1Database
   const inner = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
   function watched(statement: D1PreparedStatement): D1PreparedStatement {
     const one = {
@@ -60,7 +69,7 @@ function dyingAt(place: Place | null): { db: D1Database; calls: () => number } {
     inner.set(one, statement)
     return one
   }
-  return { db: db as unknown as D1Database, calls: () => calls }
+  return { around, calls: () => calls }
 }
 
 /**
@@ -132,6 +141,38 @@ describe('each event is listed once', () => {
           scopeRow('b'),
         )
         expect((await listed()).toSorted()).toEqual(ids)
+      }
+    }
+  })
+
+  test('wherever a report dies whose pack is in another database, and is made again', async () => {
+    const several = await severalDatabases()
+    const events = Array.from({ length: 70 }, (_, index) => eventAt('b', START + index * 1000, { id: `in-another-${index}` }))
+    const reports = events.map((event, index) => reportOf(event, { nth: index }))
+    const ids = events.map(({ id }) => id).toSorted()
+    const dying = (place: Place | null) => {
+      const { around, calls } = dyingAround(place)
+      const bindings = Object.fromEntries(packDatabases(storeOf(several)).map(({ name, db }) => [name, around(db)]))
+      return { db: storeOf(bindings as unknown as typeof several), calls }
+    }
+    const clear = async () => {
+      for (const { db } of packDatabases(storeOf(several))) await db.exec('DELETE FROM events; DELETE FROM packs')
+    }
+    const inAll = async () => (await listed(undefined, storeOf(several))).toSorted()
+    await clear()
+    const calm = dying(null)
+    await replicateEvents(calm.db, reports, scopeRow('b'))
+    expect([await inAll(), await env.DB.prepare('SELECT count(*) AS n FROM packs').first('n')]).toEqual([ids, 0])
+    for (let at = 1; at <= calm.calls(); at += 1) {
+      for (const side of sides) {
+        await clear()
+        // The pack is in DB, too, if its own database did not answer.
+        await replicateEvents(dying({ at, side }).db, reports, scopeRow('b')).catch(() => null)
+        expect(await inAll()).toEqual(ids)
+        await replicateEvents(storeOf(several), reports, scopeRow('b'))
+        expect(await inAll()).toEqual(ids)
+        for (const { db } of packDatabases(storeOf(several))) await mergePacks(db, START + 9 * DAY_MS)
+        expect(await inAll()).toEqual(ids)
       }
     }
   })

@@ -1,15 +1,20 @@
 import { useSignal } from '@preact/signals'
 import { useCallback, useLayoutEffect, useRef } from 'preact/hooks'
+import { gapsOf, type PageGaps } from '../../../src/contract/lists/packs.ts'
 import { returns } from './away.ts'
 import { cache, cached } from './cache.ts'
 import type { ApiProblem } from './problem.ts'
 import { get } from './request.ts'
 
-type Page<Item> = { items: Item[]; next_cursor: string | null }
-/** `items` undefined: the first page is not there yet. `more`: there are older ones. */
+type Page<Item> = { items: Item[]; next_cursor: string | null } & PageGaps
+/**
+ * `items` undefined: the first page is not there yet. `more`: there are older ones. `gaps`: lines
+ * about what the pages lack.
+ */
 export type Pages<Item> = {
   items: Item[] | undefined
   more: boolean
+  gaps: readonly string[]
   problem: ApiProblem | null
   loading: boolean
   loadMore: () => void
@@ -19,6 +24,7 @@ type PagesState<Item> = {
   path: string | null
   items: Item[] | undefined
   next: string | null
+  gaps: readonly string[]
   problem: ApiProblem | null
   loading: boolean
 }
@@ -30,7 +36,14 @@ type PagesState<Item> = {
 export function usePages<Item>(path: string | null, { every_ms }: { every_ms?: number } = {}): Pages<Item> {
   const fresh = (): PagesState<Item> => {
     const known = path === null ? undefined : cached<Page<Item>>(path)
-    return { path, items: known?.items, next: known?.next_cursor ?? null, problem: null, loading: path !== null }
+    return {
+      path,
+      items: known?.items,
+      next: known?.next_cursor ?? null,
+      gaps: known ? gapsOf(known) : [],
+      problem: null,
+      loading: path !== null,
+    }
   }
   const state = useSignal<PagesState<Item>>(fresh())
   const loaded = useRef(0)
@@ -53,7 +66,8 @@ export function usePages<Item>(path: string | null, { every_ms }: { every_ms?: n
       // A second click on "more" may have loaded the page already.
       if (cursor !== null && known.next !== cursor) return
       const items = cursor === null ? answer.value.items : [...(known.items ?? []), ...answer.value.items]
-      state.value = { path, items, next: answer.value.next_cursor, problem: null, loading: false }
+      const gaps = [...new Set([...(cursor === null ? [] : known.gaps), ...gapsOf(answer.value)])]
+      state.value = { path, items, next: answer.value.next_cursor, gaps, problem: null, loading: false }
     },
     [path],
   )
@@ -72,6 +86,6 @@ export function usePages<Item>(path: string | null, { every_ms }: { every_ms?: n
       clearInterval(timer)
     }
   }, [load, every_ms, back])
-  const { items, next, problem, loading } = state.value.path === path ? state.value : fresh()
-  return { items, more: next !== null, problem, loading, loadMore: () => void (next !== null && load(next)), reload: () => void load(null) }
+  const { items, next, ...rest } = state.value.path === path ? state.value : fresh()
+  return { ...rest, items, more: next !== null, loadMore: () => void (next !== null && load(next)), reload: () => void load(null) }
 }

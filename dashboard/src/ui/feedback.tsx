@@ -54,7 +54,16 @@ type ListProps<Item> = { pages: Pages<Item>; empty: ComponentChildren; children:
 
 /** A list by pages; `empty` takes the place of its items if there are none. */
 export function LoadedList<Item>({ pages, empty, children }: ListProps<Item>) {
-  return <Loaded data={{ ...pages, value: pages.items }}>{(found) => (found.length === 0 && !pages.more ? empty : children(found))}</Loaded>
+  return (
+    <>
+      {pages.gaps.map((gap) => (
+        <p key={gap} class="error" role="alert">
+          {gap}
+        </p>
+      ))}
+      <Loaded data={{ ...pages, value: pages.items }}>{(found) => (found.length === 0 && !pages.more ? empty : children(found))}</Loaded>
+    </>
+  )
 }
 
 export const Loading = () => (

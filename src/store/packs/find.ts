@@ -42,7 +42,7 @@ type LookUp = {
   since?: number | undefined
   /** No more packs are read once so many events are found. */
   most?: number
-  damaged?: Set<string>
+  damaged?: Set<string> | undefined
   /** Takes the names of databases that do not answer; without it the look-up fails. */
   missing?: Set<string> | undefined
 }
@@ -95,7 +95,7 @@ export const packedById = async (store: D1Database, id: string, missing?: Set<st
 export async function packedByTrace(
   db: D1Database,
   trace_ids: readonly string[],
-  { isWanted, ...bounds }: Required<Pick<LookUp, 'since' | 'most' | 'isWanted'>> & Pick<LookUp, 'missing'>,
+  { isWanted, ...bounds }: Required<Pick<LookUp, 'since' | 'most' | 'isWanted'>> & Pick<LookUp, 'missing' | 'damaged'>,
 ): Promise<PackedEvent[]> {
   const asked = new Set(trace_ids)
   return withoutRow(db, await packedWith(db, trace_ids, { ...bounds, isWanted: (event) => asked.has(event.trace_id) && isWanted(event) }))

@@ -2,14 +2,17 @@ import { limits } from '../../base/limits.ts'
 import { patternMatchesSql } from '../../contract/principal.ts'
 import type { EventFilter } from '../event-filter.ts'
 import type { PackedEvent } from './format.ts'
-import { SLOT, withoutRow } from '../queued.ts'
-import { packDatabases } from '../store.ts'
-import { askPacks, eachOnce, FULL, idFrom, inOrder, packKey, readPacksAt, type PackAt } from './rows.ts'
+import { BITS, SLOT, withoutRow } from '../queued.ts'
+import { packDatabases, type PackDatabase } from '../store.ts'
+import { askPacks, DAY_MS, dayOf, eachOnce, FULL, idFrom, inOrder, packKey, readPacksAt, startOfDay, type PackAt } from './rows.ts'
 
 /** A page unpacks no more, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = { events: 20_000, raw_bytes: 32_000_000 }
-/** Packs whose times a page compares. */
+/** Packs of a database whose times a page compares at once, and packs of a day. */
+const PACKS_AHEAD = 256
 const MOST_PACKS = 1000
+/** A page looks at further packs so often. */
+const MOST_OPENED = 32
 /** Packs beside the first that are read at once are no larger. */
 const READ_AT_ONCE = { bytes: 250_000, raw_bytes: 4_000_000 }
 
@@ -26,10 +29,13 @@ type Asked = Pick<EventFilter, 'patterns' | 'scope' | 'types' | 'status'> & {
   sizeOf?: (event: PackedEvent) => number
   /** Takes the names of databases that do not answer: the page lacks their events. */
   missing?: Set<string> | undefined
+  /** Takes the names of packs that cannot be read, which have no events then. */
+  damaged?: Set<string> | undefined
 }
 /** `reach`: a cursor before which the page has all; null at the end. */
 export type PackedPage = { events: PackedEvent[]; reach: bigint | null }
-type Head = PackAt & { edge: bigint; events: number; bytes: number; raw_bytes: number }
+/** Without an id it stands for packs that follow, which `open` reads, or the next page. */
+type Head = PackAt & { edge: bigint; events: number; bytes: number; raw_bytes: number; open?: () => Promise<Head[]> }
 
 /** Packed events that no row hides, in order, and one more than `most` or `page_bytes` allow. */
 export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPage> {
@@ -39,8 +45,8 @@ export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPa
   let held: PackedEvent[] = []
   let settled: PackedEvent | undefined
   const { events: shown, show, isFull } = shownOn(asked)
-  const opened = new Set<string>()
-  for (const looked = { events: 0, raw_bytes: 0 }; ;) {
+  const known = new Set<string>()
+  for (const looked = { events: 0, raw_bytes: 0, opened: 0 }; ;) {
     const edge = heads[0]?.edge ?? null
     // Events before the edge of the next pack are in no other.
     const isSettled = ({ seq }: PackedEvent) => edge === null || (rising ? seq < edge : seq > edge)
@@ -54,23 +60,36 @@ export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPa
     }
     if (isFull()) return { events: shown, reach: shown.at(-1)?.seq ?? null }
     if (edge === null) return { events: shown, reach: null }
-    const isTired = looked.events >= MOST_LOOKED_AT.events || looked.raw_bytes >= MOST_LOOKED_AT.raw_bytes
-    if (isTired || heads[0]?.id === '') return { events: shown, reach: cursorAt(edge, asked) }
+    const [next] = heads
+    const isTired = looked.events >= MOST_LOOKED_AT.events || looked.raw_bytes >= MOST_LOOKED_AT.raw_bytes || looked.opened >= MOST_OPENED
+    if (isTired || (next?.id === '' && !next.open)) return { events: shown, reach: cursorAt(edge, asked) }
+    if (next?.open) {
+      heads = await opened(heads, rising)
+      looked.opened += 1
+      continue
+    }
     const some = nextOf(heads)
     const packs = await readPacksAt(some, {
-      missing: asked.missing,
+      ...asked,
       isWanted: (event) => event.seq > asked.after && event.seq < asked.before && asked.isWanted(event),
     })
     for (const head of some) {
-      opened.add(packKey(head))
+      known.add(packKey(head))
       looked.events += head.events
       looked.raw_bytes += head.raw_bytes
     }
     const isNew = (event: PackedEvent) => settled === undefined || way(settled, event) < 0
     held = eachOnce([...held, ...Array.from(packs.values()).flat().filter(isNew)]).toSorted(way)
     // The events of a pack that is gone may be in the one that it has merged into.
-    if (packs.size < some.length) heads = (await headsOf(db, asked)).filter((head) => !opened.has(packKey(head)))
+    if (packs.size < some.length)
+      heads = (await headsOf(db, from(asked, settled))).filter((head) => head.id === '' || !known.has(packKey(head)))
   }
+}
+
+/** The rest of what is asked for, behind the events that the page has passed. */
+function from(asked: Asked, settled: PackedEvent | undefined): Asked {
+  if (!settled) return asked
+  return { ...asked, ...(asked.rising ? { after: settled.seq - 1n } : { before: settled.seq + 1n }) }
 }
 
 /** The events of the page, which takes the first of those that are listed once. */
@@ -115,16 +134,62 @@ function nextOf(heads: Head[]): Head[] {
 
 /** The packs of all databases that may have what is asked for, in the order of the list. */
 async function headsOf(store: D1Database, asked: Asked): Promise<Head[]> {
-  const found = packDatabases(store).map(async (at) => {
-    const heads = await askPacks(at, asked.missing, (db) => headsIn(db, asked))
-    return heads?.map((head) => ({ at, ...head })) ?? []
-  })
-  const isBefore = (one: bigint, other: bigint) => (asked.rising ? one < other : one > other)
-  return (await Promise.all(found)).flat().toSorted((one, other) => (one.edge === other.edge ? 0 : isBefore(one.edge, other.edge) ? -1 : 1))
+  const { after, before, rising } = asked
+  if (before <= after + 1n) return []
+  const least = idFrom(after < 0n ? 0n : after)
+  // The last event of a pack may be later than one before the bound, on the same day.
+  const end = before < FULL ? startOfDay(dayOf(before - 1n) + 1) : FULL
+  const ranges = [0n, FULL].map((base) => ({ base, least: base + least, end: end < FULL ? base + end : base + FULL - 1n }))
+  const found = packDatabases(store).flatMap((at) => ranges.map((range) => headsIn(at, range, asked)))
+  return inOrderOf((await Promise.all(found)).flat(), rising)
 }
 
-/** The packs of one database. One without an id stands for all that follow. */
-async function headsIn(db: D1Database, { patterns, scope, types, status, after, before, rising }: Asked): Promise<Omit<Head, 'at'>[]> {
+function inOrderOf(heads: readonly Head[], rising: boolean): Head[] {
+  const isBefore = (one: bigint, other: bigint) => (rising ? one < other : one > other)
+  return heads.toSorted((one, other) => (one.edge === other.edge ? 0 : isBefore(one.edge, other.edge) ? -1 : 1))
+}
+
+/** Reads what the first heads stand for, in each database. */
+async function opened(heads: readonly Head[], rising: boolean): Promise<Head[]> {
+  const isFirst = ({ edge, open }: Head) => open !== undefined && edge === heads[0]?.edge
+  const found = await Promise.all(heads.filter(isFirst).map(async ({ open }) => (await open?.()) ?? []))
+  return inOrderOf([...found.flat(), ...heads.filter((head) => !isFirst(head))], rising)
+}
+
+/** Ids of small packs, or of full ones, which begin at `base`. `end` is outside. */
+type Range = { base: bigint; least: bigint; end: bigint }
+
+/** The next packs of one database, and a head for those that follow. */
+async function headsIn(at: PackDatabase, range: Range, asked: Asked): Promise<Head[]> {
+  const { rising, after, before } = asked
+  const found = await askPacks(at, asked.missing, (db) => packsIn(db, range, asked))
+  if (!found?.[0]?.bound) return []
+  const bound = BigInt(found[0].bound)
+  const heads: Head[] = found.flatMap(({ id, edge, events, bytes, raw_bytes }) =>
+    id === null ? [] : [{ at, id, edge: BigInt(edge), events, bytes, raw_bytes }],
+  )
+  const last = heads[MOST_PACKS - 1]
+  const rest = { at, id: '', events: 0, bytes: 0, raw_bytes: 0 }
+  if (last) return [...heads.slice(0, -1), { ...rest, edge: last.edge }]
+  const more = rising ? { ...range, least: bound } : { ...range, end: bound }
+  // The packs of one millisecond are in any order. Those that were found may all be after the page.
+  const place = rising ? bound - range.base : idFrom(bound - range.base) + SLOT - 1n
+  const edge = place < before ? place : before - 1n
+  const has_more = more.least < more.end && (rising ? place < before : place > after)
+  return has_more ? [...heads, { ...rest, edge, open: () => headsIn(at, more, asked) }] : heads
+}
+
+type PackRow = { bound: string | null; id: string | null; edge: string; events: number; bytes: number; raw_bytes: number }
+
+/**
+ * The matching ones of the next packs: ids have the order of the last events. The first events have
+ * it from day to day, since a pack has events of one day. `bound`: where the others are.
+ */
+async function packsIn(
+  db: D1Database,
+  { base, least, end }: Range,
+  { patterns, scope, types, status, after, before, rising }: Asked,
+): Promise<PackRow[]> {
   const has = (column: string, condition: string) =>
     `(${column} IS NULL OR EXISTS (SELECT 1 FROM json_each(${column}) AS named WHERE ${condition}))`
   const matches = `EXISTS (SELECT 1 FROM json_each(?4) WHERE ${patternMatchesSql('named.value')})`
@@ -134,36 +199,20 @@ async function headsIn(db: D1Database, { patterns, scope, types, status, after, 
     types === undefined ? null : has('types', 'named.value IN (SELECT value FROM json_each(?5))'),
     status === undefined ? null : has('statuses', 'named.value = ?6'),
   ].filter((check) => check !== null)
-  const found = (ids: string, order: string) => `SELECT CAST(id AS TEXT) AS id, CAST(${rising ? 'first' : 'last'} AS TEXT) AS edge, events,
-      octet_length(data) AS bytes, raw_bytes FROM packs
-    WHERE (${ids}) AND last > CAST(?1 AS INTEGER) AND first < CAST(?2 AS INTEGER)
-      AND (?3 IS NULL OR true) AND ?4 IS NOT NULL AND ?5 IS NOT NULL AND (?6 IS NULL OR true) ${checks.map((check) => `AND ${check}`).join(' ')}
-    ORDER BY ${order} LIMIT ${MOST_PACKS}`
-  const [small, full] = [`id >= CAST(?7 AS INTEGER) AND id < ${FULL}`, 'id >= CAST(?8 AS INTEGER)']
-  // Ids are in the order of the last events: the newest are found without reading the others.
-  const sql = rising
-    ? found(`${small} OR ${full}`, 'first')
-    : `SELECT * FROM (${found(small, 'packs.id DESC')}) UNION ALL SELECT * FROM (${found(full, 'packs.id DESC')})`
-  const least = idFrom(after < 0n ? 0n : after)
+  const [least_id, end_id] = ['CAST(?7 AS INTEGER)', 'CAST(?8 AS INTEGER)']
+  const next = `SELECT id FROM packs WHERE id >= ${least_id} AND id < ${end_id} ORDER BY id ${rising ? 'ASC' : 'DESC'} LIMIT ${PACKS_AHEAD}`
+  const day_end = `((((max(id) - ${base}) >> ${BITS}) / ${DAY_MS} + 1) * ${DAY_MS} << ${BITS}) + ${base}`
+  const sql = `WITH range AS (SELECT ${rising ? day_end : 'min(id)'} AS bound FROM (${next}))
+    SELECT CAST(bound AS TEXT) AS bound, CAST(id AS TEXT) AS id, CAST(${rising ? 'first' : 'last'} AS TEXT) AS edge, events,
+      octet_length(data) AS bytes, raw_bytes
+    FROM range LEFT JOIN packs ON ${rising ? `id >= ${least_id} AND id < bound` : `id >= bound AND id < ${end_id}`}
+      AND last > CAST(?1 AS INTEGER) AND first < CAST(?2 AS INTEGER) ${checks.map((check) => `AND ${check}`).join(' ')}
+    WHERE (?3 IS NULL OR true) AND ?4 IS NOT NULL AND ?5 IS NOT NULL AND (?6 IS NULL OR true)
+    ORDER BY ${rising ? 'first' : 'packs.id DESC'} LIMIT ${MOST_PACKS}`
+  const params = [String(after), String(before), scope ?? null, JSON.stringify(patterns), JSON.stringify(types ?? []), status ?? null]
   const { results } = await db
     .prepare(sql)
-    .bind(
-      String(after),
-      String(before),
-      scope ?? null,
-      JSON.stringify(patterns),
-      JSON.stringify(types ?? []),
-      status ?? null,
-      String(least),
-      String(FULL + least),
-    )
-    .all<Omit<Head, 'at' | 'edge'> & { edge: string }>()
-  const heads = results.map((head) => ({ ...head, edge: BigInt(head.edge) }))
-  if (rising) return [...heads.slice(0, MOST_PACKS - 1), ...heads.slice(MOST_PACKS - 1).map((head) => ({ ...head, id: '' }))]
-  const { true: ofFull = [], false: ofSmall = [] } = Object.groupBy(heads, ({ id }) => `${BigInt(id) >= FULL}` as const)
-  // The packs of one millisecond are in any order.
-  const rests = [ofFull, ofSmall].flatMap((some) =>
-    some.slice(MOST_PACKS - 1).map((head) => ({ ...head, id: '', edge: idFrom(head.edge) + SLOT - 1n })),
-  )
-  return [...rests, ...heads]
+    .bind(...params, String(least), String(end))
+    .all<PackRow>()
+  return results
 }

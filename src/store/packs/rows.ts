@@ -18,8 +18,10 @@ export function placeOf({ scope, filed, nth }: { scope: string; filed: number; n
   return BigInt(filed) * SLOT + PLACE_BIT + ((BigInt(`0x${packHash(scope)}`) + BigInt(nth)) & mask)
 }
 
+export const DAY_MS = 86_400_000
 /** A pack has events of one day, since retention deletes whole ones. */
-export const dayOf = (seq: bigint): number => Math.floor(msOf(seq) / 86_400_000)
+export const dayOf = (seq: bigint): number => Math.floor(msOf(seq) / DAY_MS)
+export const startOfDay = (day: number): bigint => BigInt(day * DAY_MS) * SLOT
 
 /** The lowest id of a pack with the newest event `last`; packs of a time follow each other. */
 export const idFrom = (last: bigint): bigint => (last / SLOT) * SLOT
@@ -110,17 +112,20 @@ export async function askPacks<Answer>(
   }
 }
 
-/** As `readPacks`, of all databases, by `packKey`. What does not answer has no events. */
+/** As `readPacks`, of all databases, by `packKey`, which also names those that are damaged. */
 export async function readPacksAt(
   packs: readonly PackAt[],
-  read: Read & { missing?: Set<string> | undefined } = {},
+  { isWanted, damaged, missing }: Read & { missing?: Set<string> | undefined } = {},
 ): Promise<Map<string, PackedEvent[]>> {
   const some = await Promise.all(
     Array.from(
       Map.groupBy(packs, (pack) => pack.at),
       async ([at, of]): Promise<[string, PackedEvent[]][]> => {
         const ids = of.map(({ id }) => id)
-        const found = await askPacks(at, read.missing, (db) => readPacks(db, ids, read))
+        const unread = damaged && new Set<string>()
+        const found = await askPacks(at, missing, (db) => readPacks(db, ids, { isWanted, damaged: unread }))
+        for (const id of unread ?? []) damaged?.add(packKey({ at, id }))
+        // A database that does not answer has no events.
         return found ? Array.from(found, ([id, events]) => [packKey({ at, id }), events]) : of.map((pack) => [packKey(pack), []])
       },
     ),

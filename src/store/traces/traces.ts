@@ -2,7 +2,7 @@ import { bitOf, kindsIn, PARTIAL, type SpanKind, type TraceStatus, type TraceSum
 import { coveredBy, covers } from '../event-filter.ts'
 import { packedByTrace } from '../packs/find.ts'
 import type { PackedEvent } from '../packs/format.ts'
-import { namesOf } from '../packs/missing.ts'
+import { namesOf, noGaps, type Gaps } from '../packs/missing.ts'
 import { packedPage } from '../packs/page.ts'
 import { msOf, nameOf, seqAt } from '../queued.ts'
 import { jsonChunks } from '../../base/json.ts'
@@ -99,11 +99,11 @@ export async function eventsOfTraces(
   db: D1Database,
   trace_ids: readonly string[],
   patterns: readonly string[],
-  { since = 0, missing }: { since?: number; missing?: Set<string> } = {},
+  { since = 0, ...gaps }: { since?: number } & Partial<Gaps> = {},
 ): Promise<TraceEvent[]> {
   // Packs first: an event that changes in between is then there twice, and its row is shown.
   const isWanted = ({ scope }: PackedEvent): boolean => covers(patterns, scope)
-  const packed = await packedByTrace(db, trace_ids, { since, missing, most: MOST_EVENTS, isWanted })
+  const packed = await packedByTrace(db, trace_ids, { since, ...gaps, most: MOST_EVENTS, isWanted })
   const asked = JSON.stringify(trace_ids.map((trace_id) => [trace_id, ...rangeOf(trace_id)]))
   const covered = patterns.includes('*') ? '?2 IS NOT NULL' : coveredBy('?2')
   const sql = `SELECT CAST(seq AS TEXT) AS key, * FROM (
@@ -196,7 +196,7 @@ function conditions(of: string, source: Source, { patterns, scope, agent, kind, 
 
 /** A trace with what it consists of, as far as D1 has it. */
 export type FoundTrace = { summary: TraceSummary; events: readonly TraceEvent[]; calls: readonly TraceCall[] }
-type PageOf<Item> = { items: Item[]; next_cursor: string | null; missing?: string[] }
+type PageOf<Item> = { items: Item[]; next_cursor: string | null } & ReturnType<typeof namesOf>
 
 export async function listTraces(db: D1Database, query: TraceQuery): Promise<PageOf<TraceSummary>> {
   const { items, ...rest } = await findTraces(db, query)
@@ -206,8 +206,8 @@ export async function listTraces(db: D1Database, query: TraceQuery): Promise<Pag
 /** Traces by their newest matching event, or else call, newest first. */
 export async function findTraces(db: D1Database, query: TraceQuery): Promise<PageOf<FoundTrace>> {
   const { patterns, limit } = query
-  const missing = new Set<string>()
-  const packed = await packedPageOf(db, query, missing)
+  const gaps = noGaps()
+  const packed = await packedPageOf(db, query, gaps)
   const pages = [packed, ...(await Promise.all([pageOf(db, 'events', query), pageOf(db, 'calls', query)]))]
   // A source that stopped before its end has not shown its rows below that place.
   const reached = pages.flatMap(({ next }) => (next === null ? [] : [BigInt(next)]))
@@ -222,7 +222,7 @@ export async function findTraces(db: D1Database, query: TraceQuery): Promise<Pag
   const next_cursor = rows.length > shown.length ? (shown.at(-1)?.key ?? null) : floor === -1n ? null : String(floor)
   const ids = [...new Set(shown.map(({ trace_id }) => trace_id))]
   const [found, called] = await Promise.all([
-    eventsOfTraces(db, ids, patterns, { since: startOf(shown), missing }),
+    eventsOfTraces(db, ids, patterns, { since: startOf(shown), ...gaps }),
     callsOfTraces(db, ids, patterns),
   ])
   const events = Map.groupBy(found, ({ trace_id }) => trace_id)
@@ -241,7 +241,7 @@ export async function findTraces(db: D1Database, query: TraceQuery): Promise<Pag
     const parts = { events: of, calls: calls.get(trace_id) ?? [] }
     return summaryOf(trace_id, parts.events, parts.calls).map((summary) => ({ summary, ...parts }))
   })
-  return { items, next_cursor, ...namesOf(missing) }
+  return { items, next_cursor, ...namesOf(gaps, patterns) }
 }
 
 const DAY_MS = 86_400_000
@@ -272,14 +272,14 @@ function matches(event: TraceEvent, { scope, agent, kind, status, skill, since, 
 type TraceRow = { key: string; trace_id: string; source: Source }
 
 /** The packed events that match, as rows. */
-async function packedPageOf(db: D1Database, query: TraceQuery, missing: Set<string>): Promise<Page> {
+async function packedPageOf(db: D1Database, query: TraceQuery, gaps: Gaps): Promise<Page> {
   const { status, patterns, scope, limit } = query
   if (status !== undefined && status !== 'ok' && status !== 'partial') return { rows: [], next: null }
   const { since, before } = boundsOf(query)
   const isWanted = (event: PackedEvent) =>
     covers(patterns, event.scope) && matches(traceEvent(event), { ...query, since: undefined, until: undefined })
   const bounds = { after: BigInt(since) - 1n, before: BigInt(before), rising: false }
-  const asked = { patterns, scope, types: undefined, status: undefined, ...bounds, most: limit, isWanted, missing }
+  const asked = { patterns, scope, types: undefined, status: undefined, ...bounds, most: limit, isWanted, ...gaps }
   // A trace is listed by its newest event, and the others need no place on the page.
   const { events, reach } = await packedPage(db, { ...asked, oncePer: ({ trace_id }) => trace_id })
   const rows = events.map(({ seq, trace_id }) => ({ key: String(seq), trace_id, source: 'events' as const }))

@@ -56,6 +56,19 @@ test('the overview loads at most 25 kB of script, any other link 48 kB, all page
   await page.context().close()
 })
 
+test('a list whose events are in part away says so, and shows the others', async () => {
+  const { page } = await dashboard.open('/')
+  const json = { items: [], next_cursor: null, missing: ['EVENTS_DB_1'], damaged: ['DB 7'] }
+  await page.route(/\/v1\/activity\?/, (route) => route.fulfill({ json }))
+  await page.goto(`${dashboard.url}/traces`)
+  await page.getByText('Nothing matches.').waitFor()
+  expect(await page.getByRole('alert').allTextContents()).toEqual([
+    'EVENTS_DB_1 did not answer: what only they have is missing here.',
+    'DB 7 cannot be read: the events in these packs are missing here.',
+  ])
+  await page.context().close()
+})
+
 test('the page is served with a strict policy, and a script that is injected does not run', async () => {
   const response = await fetch(dashboard.url)
   const policy = response.headers.get('content-security-policy') ?? ''

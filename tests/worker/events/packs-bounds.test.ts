@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { beforeEach, expect, test } from 'vitest'
 import { listEvents } from '../../../src/store/events.ts'
 import { packedAmong } from '../../../src/store/packs/find.ts'
+import { packStatement } from '../../../src/store/packs/rows.ts'
 import { mergePacks } from '../../../src/store/packs/merge.ts'
 import { seqAt } from '../../../src/store/queued.ts'
 import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
@@ -111,6 +112,53 @@ test('a page of the newest events does not read all packs', async () => {
   const db = watchedD1(({ meta }) => (read += meta.rows_read))
   expect((await listEvents(db, { patterns: ALL, limit: 10 })).items).toHaveLength(10)
   expect(read).toBeLessThan(1500)
+})
+
+/** So many packs of one event, some a day, from a day on. */
+async function onePacks(count: number, { from, a_day }: { from: number; a_day: number }): Promise<string[]> {
+  const events = Array.from({ length: count }, (_, nth) => {
+    const at = from + Math.floor(nth / a_day) * DAY_MS + (nth % a_day) * 60_000
+    const { id, scope, type, timestamp, meta } = eventAt('a', at)
+    const facts = { status: 'completed', attempts: 1, error: null, accepted_at: at, ended_at: at, revision: 1, agent: 'x', log_from: 1 }
+    const seq = BigInt(seqAt(at)) + BigInt(nth)
+    return { seq, id, scope, type, ...facts, trace_id: meta.trace_id, kinds: 1, skills: '', payload: { source: 'test', timestamp } }
+  })
+  for (let at = 0; at < count; at += 100) await env.DB.batch(events.slice(at, at + 100).map((event) => packStatement(env.DB, [event])))
+  return events.map(({ id }) => id)
+}
+
+/** The rows that D1 reads for a page. */
+async function rowsReadFor(page: object): Promise<number> {
+  let read = 0
+  const db = watchedD1(({ meta }) => (read += meta.rows_read))
+  expect((await listEvents(db, { patterns: ALL, limit: 10, ...page })).items.length).toBeGreaterThan(0)
+  return read
+}
+
+test.each([
+  ['of the oldest events', { rising: true }],
+  ['of the newest events', {}],
+  ['of a day in between', { until: new Date(START - 2 * DAY_MS).toISOString() }],
+  ['from a day in between on', { since: new Date(START - 2 * DAY_MS).toISOString(), rising: true }],
+])('a page %s reads as many rows if twice as many packs are stored', { timeout: 60_000 }, async (_, page) => {
+  const some = await onePacks(1500, { from: START - 4 * DAY_MS, a_day: 300 })
+  const before = await rowsReadFor(page)
+  const more = await onePacks(1500, { from: START + 2 * DAY_MS, a_day: 300 })
+  const older = await onePacks(600, { from: START - 9 * DAY_MS, a_day: 300 })
+  expect(await rowsReadFor(page)).toBeLessThanOrEqual(before + 10)
+  const ids = [...older, ...some, ...more]
+  for (const rising of [true, false]) {
+    const found: string[] = []
+    for (let cursor: string | null | undefined; cursor !== null;) {
+      const listed: Awaited<ReturnType<typeof listEvents>> = await listEvents(env.DB, { patterns: ALL, limit: 700, rising, cursor })
+      found.push(...listed.items.map(({ id }) => id))
+      cursor = listed.next_cursor
+    }
+    const place = new Map(ids.map((id, nth) => [id, nth]))
+    const places = found.map((id) => place.get(id) ?? -1)
+    expect(places.filter((nth, index) => nth !== (rising ? index : ids.length - 1 - index))).toEqual([])
+    expect(places).toHaveLength(ids.length)
+  }
 })
 
 test('a page of large packed events unpacks about as many bytes as it shows', { timeout: 60_000 }, async () => {

@@ -1,7 +1,7 @@
 import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import * as fc from 'fast-check'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Event } from '../../../src/core/event.ts'
 import { outcomesSender } from '../../../src/events/outcomes.ts'
 import { addDeadLetters, deadLettersOf } from '../../../src/store/dead-letters.ts'
@@ -123,12 +123,21 @@ describe('a pack of events', () => {
     expect(await listed(filter)).toHaveLength(found)
   })
 
-  test('whose bytes are damaged fails what needs it, by its name, and nothing else', async () => {
-    await packedNotes('a', 3, START)
+  test('whose bytes are damaged is named by a list, which has the rest, and fails what needs it alone', async () => {
+    const [lost] = await packedNotes('a', 3, START)
     const [fine] = await packedNotes('b', 3, START + 60_000)
     await env.DB.exec(`UPDATE packs SET data = substr(data, 1, 40) WHERE scopes = '["a"]'`)
-    await expect(listed()).rejects.toThrow(/The pack \d+ of the event log cannot be read/)
-    expect(await listed({ scope: 'b' })).toHaveLength(3)
+    const id = await env.DB.prepare(`SELECT CAST(id AS TEXT) AS id FROM packs WHERE scopes = '["a"]'`).first<string>('id')
+    vi.spyOn(console, 'warn').mockImplementation(() => {})
+    const page = await listEvents(env.DB, { patterns: ALL, limit: 10 })
+    expect(page).toMatchObject({ damaged: [`DB ${id}`], next_cursor: null })
+    expect(page.items.map(({ scope }) => scope)).toEqual(['b', 'b', 'b'])
+    expect(await listTraces(env.DB, { patterns: ALL, limit: 10 })).toMatchObject({ damaged: [`DB ${id}`], items: [{}, {}, {}] })
+    expect(await listEvents(env.DB, { patterns: ['a', 'c'], limit: 10 })).toEqual({ items: [], next_cursor: null, damaged: ['DB'] })
+    const ofOthers = await listEvents(env.DB, { patterns: ['b'], limit: 10 })
+    expect(Object.keys(ofOthers)).toEqual(['items', 'next_cursor'])
+    await expect(replayed()).rejects.toMatchObject({ detail: `Packs of events cannot be read: DB ${id}.` })
+    await expect(findEvent(env.DB, lost!.id, { patterns: ALL })).rejects.toThrow(/The pack \d+ of the event log cannot be read/)
     expect(await findEvent(env.DB, fine!.id, { patterns: ALL })).toMatchObject({ id: fine!.id })
     await mergePacks(env.DB, START + DAY_MS)
     expect(await packsOf()).toEqual([3, 3])
@@ -452,7 +461,7 @@ const eventsOf = (reports: readonly Report[]): Event[] => reports.map(({ payload
 
 /** A step of a random walk. `at` chooses one of the events or batches. */
 type Act =
-  | { do: 'accept'; scope: number; events: number; packs: boolean; note: number }
+  | { do: 'accept'; scope: number; events: number; packs: boolean; note: number; days: number }
   | { do: 'change'; at: number; status: 'completed' | 'pending' | 'cancelled' }
   | { do: 'repeat'; at: number }
   | { do: 'merge'; days: number }
@@ -468,6 +477,8 @@ const act: fc.Arbitrary<Act> = fc.oneof(
       events: fc.integer({ min: 1, max: 9 }),
       packs: fc.boolean(),
       note: fc.integer({ min: -1, max: 3 }),
+      // The clock jumps.
+      days: fc.constantFrom(0, 0, 0, 1, 3, -1, -2),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('change'), at: nat, status: fc.constantFrom('completed', 'pending', 'cancelled') }) },
@@ -490,6 +501,7 @@ function eachOnceAfterSteps(): fc.IAsyncPropertyWithHooks<[Act[], number]> {
       const chosen = 'at' in one ? known[one.at % known.length] : undefined
       if (one.do === 'accept') {
         const scope = `s/${one.scope}`
+        at += one.days * DAY_MS
         const reports = Array.from({ length: one.events }, (_, index) => {
           const event = eventAt(scope, (at += index % 3 === 0 ? 0 : 700))
           const nth = (nths.get(scope) ?? 0) + 1

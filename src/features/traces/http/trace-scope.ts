@@ -25,7 +25,7 @@ export async function scopesOfTrace(
     eventsOfTraces(storeOf(env), [trace_id], principal.scopes, { missing }),
     callsOfTraces(storeOf(env), [trace_id], principal.scopes),
   ])
-  demandWhole(missing)
+  demandWhole({ missing })
   const scopes = Array.from(new Set([...events, ...calls].map(({ scope }) => scope))).filter((scope) => coversScope(principal, scope))
   const [scope, ...others] = scopes.toSorted()
   if (scope === undefined) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)

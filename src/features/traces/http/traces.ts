@@ -40,7 +40,7 @@ export const traceRoutes = resource().openapiRoutes([
       parts.flatMap(({ logged }) => logged),
       { truncated },
     )
-    if (!built) demandWhole(missing)
+    if (!built) demandWhole({ missing })
     if (!built) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)
     return built
   }),

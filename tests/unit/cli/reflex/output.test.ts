@@ -1,14 +1,18 @@
 import { InvalidArgumentError } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../../../../cli/lib/cli-error.ts'
-import { requestOf } from '../../../../cli/reflex/ask.ts'
+import type { Terminal } from '../../../../cli/lib/paint.ts'
+import { askPages, requestOf, type Asking } from '../../../../cli/reflex/ask.ts'
 import { completions } from '../../../../cli/reflex/completion.ts'
 import { checksOf, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
+import { printer } from '../../../../cli/reflex/printer.ts'
 import { reflexProgram } from '../../../../cli/reflex/program.ts'
 import { matches } from '../../../../cli/reflex/reflex/test.ts'
 import { settingsIn } from '../../../../cli/reflex/scope/set.ts'
 import { fields, safeJson, table } from '../../../../cli/reflex/table.ts'
 import { instant, share, wholeNumber } from '../../../../cli/reflex/values.ts'
+import type { AnyOperation } from '../../../../src/contract/operation.ts'
+import { list } from '../../../../src/contract/operations/events.ts'
 
 test('a table aligns its columns, cuts the last one, and cannot steer the terminal', () => {
   const columns = [
@@ -39,6 +43,23 @@ test('values of options are checked', () => {
   for (const text of ['0', '-1', '1.5', 'x', '']) expect(() => wholeNumber(text)).toThrow(InvalidArgumentError)
   expect(share('0.95')).toBe(0.95)
   for (const text of ['1.1', '-0.1', '', 'x']) expect(() => share(text)).toThrow(InvalidArgumentError)
+})
+
+test('a list of several pages says once what each of them lacks', async () => {
+  const pages = [
+    { items: [{ id: 'a' }], next_cursor: '5', missing: ['EVENTS_DB_1'] },
+    { items: [{ id: 'b' }], next_cursor: null, missing: ['EVENTS_DB_1', 'EVENTS_DB_2'], damaged: ['DB 7'] },
+  ]
+  const asking = { api: () => ({ json: async () => pages.shift() }), signal: undefined } as unknown as Asking
+  const page = await askPages(asking, list as AnyOperation, { limit: 10, most: 5 })
+  const notes: string[] = []
+  const stdout = { write: () => true } as unknown as Terminal
+  const stderr = { write: (text: string) => void notes.push(text) } as unknown as Terminal
+  printer(false, { stdout, stderr }).page(page, [], 'none')
+  expect(notes).toEqual([
+    'EVENTS_DB_1, EVENTS_DB_2 did not answer: what only they have is missing here.\n',
+    'DB 7 cannot be read: the events in these packs are missing here.\n',
+  ])
 })
 
 test('settings are JSON or text', () => {
