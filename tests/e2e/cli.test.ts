@@ -167,6 +167,24 @@ test('events are listed, shown, replayed and followed', async () => {
   expect(lines(tailed)[0]).toMatchObject({ scope, event: { content: 'again' } })
 })
 
+test('an incident is one file, with its traces, receipts, alerts and dead letters', async () => {
+  const scope = 'chat/cli-incident'
+  for (const content of ['one', 'two'])
+    succeeded(await run(['events', 'send', '--scope', scope, '--data', JSON.stringify(message(content)), '--wait']))
+  const traces = async () => (await json<{ items: object[] }>(['trace', 'list', '--scope', scope])).items.length
+  await eventually(async () => (await traces()) === 2, 'D1 has both traces')
+  const output = await file('incident.json', '')
+  const answer = await json(['trace', 'bundle', '--scope', scope, '--since', '1h', '--output', output])
+  expect(answer).toMatchObject({ traces: 2, has_more: false, by_status: { ok: 2 } })
+  const bundle = JSON.parse(await readFile(output, 'utf8')) as { traces: { recording: object }[] }
+  expect(bundle).toMatchObject({ schema: 'reflex/incident@1', scope, alerts: expect.any(Array), dead_letters: [] })
+  // Each recording is a file that the server replays.
+  for (const { recording } of bundle.traces)
+    expect(await ask(server.url, '/v1/replay', { body: recording })).toMatchObject({ equivalent: true })
+  const none = await run(['trace', 'bundle', '--scope', 'chat/no-incident', '--output', output])
+  expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining('No trace of chat/no-incident') })
+})
+
 test('a scope is shown, configured, followed and cancelled', async () => {
   const scope = 'chat/cli-scope'
   succeeded(await run(['events', 'send', '--scope', scope, '--data', JSON.stringify(message('hello')), '--wait']))

@@ -1,16 +1,19 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
+import { list as deadLetters } from '../../../src/contract/operations/dead-letters.ts'
+import { list as listAlerts } from '../../../src/features/alerts/resources.ts'
 import { exportFile } from '../../../src/features/replay/operations/replay.ts'
 import { getReceipt } from '../../../src/features/receipts/operations/receipts.ts'
 import { listActivity } from '../../../src/features/traces/operations/activity.ts'
 import { find, list as traces } from '../../../src/features/traces/operations/traces.ts'
 import { refused } from '../../lib/api.ts'
-import { UsageError } from '../../lib/cli-error.ts'
+import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { isTerminal } from '../../lib/paint.ts'
-import { ask, requestOf } from '../ask.ts'
+import { counted } from '../../lib/text.ts'
+import { ask, askPages, requestOf, type Asking } from '../ask.ts'
 import { addOperation } from '../operation.ts'
 import { handler, type Session } from '../session.ts'
 import { safeJson } from '../table.ts'
-import { writeOutput } from '../values.ts'
+import { timeOption, wholeNumber, writeOutput } from '../values.ts'
 import { traceLines } from './draw.ts'
 import { addReplay } from './replay.ts'
 import { standaloneColumns, standaloneRecording, standaloneTrace, standaloneTraces } from './standalone.ts'
@@ -42,6 +45,15 @@ export function addTrace(program: Command): void {
     .option('--neighbours', 'with the events of other traces that contexts and prompts quote')
     .option('--output <file>', 'the file; standard output by default')
     .action(handler(receipt))
+  trace
+    .command('bundle')
+    .description('Write an incident as one file: the traces of a scope and a time, their receipts, alerts and dead letters')
+    .requiredOption('--scope <scope>', 'the scope')
+    .addOption(timeOption('since', 'traces at or after a time'))
+    .addOption(timeOption('until', 'traces before a time'))
+    .addOption(new Option('--limit <n>', 'the largest number of traces').default(50).argParser(wholeNumber))
+    .requiredOption('--output <file>', 'the file')
+    .action(handler(bundle))
   addReplay(trace)
 }
 
@@ -84,3 +96,57 @@ async function exported(
   writeOutput(output, `${JSON.stringify(recording)}\n`)
   print.result({ trace_id: id, output }, () => [`The trace is in ${output}.`])
 }
+
+type IncidentFlags = { scope: string; since?: string; until?: string; limit: number; output: string }
+const SCHEMA = 'reflex/incident@1'
+const PAGE = 100
+
+/** Writes the traces of a scope and a time, with their receipts, and what was noted of them. */
+async function bundle({ api, print, signal }: Session, { scope, since, until, limit, output }: IncidentFlags): Promise<void> {
+  const asking = { api, signal }
+  const times = { since, until }
+  const found = await askPages(asking, traces, { fields: { scope, ...times }, limit, most: PAGE })
+  if (found.items.length === 0) throw new CliError(`No trace of ${scope} is in this time.`)
+  const whole = []
+  for (const summary of found.items) {
+    const given = { path: [summary.trace_id], fields: { scope } }
+    whole.push({ summary, recording: await ask(asking, exportFile, given), receipt: await receiptOf(asking, given) })
+  }
+  const [alerts, letters] = await Promise.all([
+    noted(askPages(asking, listAlerts, { fields: times, limit, most: PAGE })),
+    noted(askPages(asking, deadLetters, { fields: { scope }, limit, most: PAGE })),
+  ])
+  const by_status = Object.fromEntries(
+    Array.from(
+      Map.groupBy(found.items, ({ status }) => status),
+      ([status, some]) => [status, some.length],
+    ),
+  )
+  const report = {
+    traces: found.items.length,
+    has_more: found.next_cursor !== null,
+    by_status,
+    receipts: whole.filter(({ receipt }) => receipt).length,
+  }
+  const file = { schema: SCHEMA, scope, ...times, made_at: new Date().toISOString(), report, alerts, dead_letters: letters, traces: whole }
+  writeOutput(output, `${JSON.stringify(file)}\n`)
+  print.result({ output, ...report }, () => [
+    `${counted(report.traces, 'trace')} and ${counted(report.receipts, 'receipt')} are in ${output}.`,
+    ...(report.has_more ? ['There are more traces: raise --limit, or name a shorter time.'] : []),
+  ])
+}
+
+/** The text that is signed; null if the deployment signs nothing. */
+async function receiptOf({ api, signal }: Asking, given: { path: string[]; fields: { scope: string } }): Promise<string | null> {
+  const { address } = requestOf(getReceipt, given)
+  const response = await api().open(address, {}, signal)
+  const text = await response.text()
+  return response.ok ? text : null
+}
+
+/** Null where the key may not read it. */
+const noted = <Item>(page: Promise<{ items: Item[] }>): Promise<Item[] | null> =>
+  page.then(
+    ({ items }) => items,
+    () => null,
+  )
