@@ -1,6 +1,8 @@
 import type { Env } from '../env.ts'
 import { forgetCalls } from '../store/traces/traces.ts'
 import { forgetEvents } from '../store/events.ts'
+import { archiveDays, leavingFor } from '../store/packs/archived.ts'
+import type { PackedEvent } from '../store/packs/format.ts'
 import { forgetPacks, forgetPacksBeyond, oldestPacked } from '../store/packs/merge.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetEntitlements } from '../store/artifacts/entitlements.ts'
@@ -25,6 +27,8 @@ const MOST_DAYS = 3650
 const SCOPE_DAYS = 365
 const BATCH = 1000
 const PACKS_AT_ONCE = 100
+/** Packs that move to the archive are read and written one by one. */
+const MOVED_AT_ONCE = 10
 /** The cron runs every minute, the sweeper's alarm every 30 s. */
 const BUDGET_MS = 15_000
 /** Bounds the loop where the clock does not advance, as in tests. */
@@ -90,21 +94,26 @@ export async function forgetOld(env: Env, { now, step, retention }: RetentionRun
   await step('forgetting calls', () => repeat(() => forgetCalls(db, before(), BATCH)))
   await step('forgetting entitlements', () => repeat(() => forgetEntitlements(db, long_before(), BATCH)))
   await forgetAll(large)
+  const bucket = env.ARCHIVE
   let packed = 0
   for (const { name, db: one } of packDatabases(db)) {
-    packed += await step(`forgetting packs in ${name}`, () => repeat(() => forgetPacks(one, before(), PACKS_AT_ONCE)))
+    const leaving = bucket && leavingFor(db, bucket, { name, db: one })
+    const at_once = bucket ? MOVED_AT_ONCE : PACKS_AT_ONCE
+    packed += await step(`forgetting packs in ${name}`, () => repeat(() => forgetPacks(one, before(), at_once, leaving)))
     const most_bytes = () => eventsBytes(env)
     const beyond = await step(`forgetting packs in ${name} beyond the bytes`, () =>
-      repeat(() => forgetPacksBeyond(one, most_bytes(), PACKS_AT_ONCE)),
+      repeat(() => forgetPacksBeyond(one, most_bytes(), at_once, leaving)),
     )
-    if (beyond > 0) warn({ message: 'the oldest events left D1: they took more than REFLEX_EVENTS_BYTES', database: name, events: beyond })
+    if (beyond > 0 && !bucket)
+      warn({ message: 'the oldest events left D1: they took more than REFLEX_EVENTS_BYTES', database: name, events: beyond })
     packed += beyond
   }
   const events = await step('forgetting events', async () => {
     let sum = 0
     const oldest = await oldestPacked(db)
     for (let after: string | null = '-1'; after !== null && goesOn(); statements += 1) {
-      const { forgotten, next }: Batch = await forgetEvents(db, { before: before(), after, limit: BATCH, packed: oldest })
+      const leaving = bucket && ((rows: readonly PackedEvent[]) => archiveDays(db, bucket, rows))
+      const { forgotten, next }: Batch = await forgetEvents(db, { before: before(), after, limit: BATCH, packed: oldest, leaving })
       sum += forgotten
       after = next
     }

@@ -13,7 +13,7 @@ import { demandWhole, namesOf, noGaps, type Gaps } from './packs/missing.ts'
 import { overduePacks } from './packs/merge.ts'
 import { packedPage, type PackedPage } from './packs/page.ts'
 import { askPacks } from './packs/rows.ts'
-import { packDatabases } from './store.ts'
+import { archiveOf, packDatabases } from './store.ts'
 import { inFlight, msOf, nameOf, NEAR_MS, seqAt } from './queued.ts'
 
 /** Maximum number of rows a page reads, however few match: its cursor continues there. */
@@ -35,7 +35,8 @@ export type EventListing = {
   partial: boolean
   event: Event
 }
-type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean; prompt?: boolean }
+/** `archived`: the list continues with what has left D1. */
+type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean; prompt?: boolean; archived?: boolean }
 /** The names of a queued event are in its payload; a logged event has columns for them. */
 type StoredEventRow = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
   key: string
@@ -51,15 +52,18 @@ const NAMES_BYTES = 400
 /** Items before `reach`, which is where the next page begins; null at the end. */
 type Half = { items: Placed[]; reach: bigint | null }
 type Placed = { key: bigint; bytes: number; item: EventListing }
-type Listed = { items: EventListing[]; next_cursor: string | null } & ReturnType<typeof namesOf>
+type Listed = { items: EventListing[]; next_cursor: string | null; archived?: string[] } & ReturnType<typeof namesOf>
 
 /** A page of the event log by acceptance, newest first unless `rising`. */
 export async function listEvents(db: D1Database, page: Page): Promise<Listed> {
   // Packs first: an event that changes in between is then there twice, and its row is shown.
   const gaps = noGaps()
-  const packed = await packedPart(db, page, gaps)
+  const bucket = page.archived ? archiveOf(db) : undefined
+  const archive = bucket && { bucket, days: new Set<string>() }
+  const packed = await packedPart(db, page, { ...gaps, archive })
   const rows = await rowsPart(db, page, gaps)
-  return { ...pageOf(page, packed, rows), ...namesOf(gaps, page.patterns) }
+  const archived = archive && archive.days.size > 0 ? { archived: [...archive.days].toSorted() } : {}
+  return { ...pageOf(page, packed, rows), ...archived, ...namesOf(gaps, page.patterns) }
 }
 
 /** The events of both before the nearer `reach`, in order, up to the limits. */
@@ -85,17 +89,21 @@ function pageOf({ rising = false, limit }: Page, packed: Half, rows: Half): List
 
 const isOrdinary = (status: EventStatus | undefined): boolean => status === undefined || status === 'completed' || status === 'ignored'
 
-async function packedPart(db: D1Database, page: Page, gaps: Gaps): Promise<Half> {
-  if (!isOrdinary(page.status)) return { items: [], reach: null }
+type Sources = Gaps & { archive: { bucket: R2Bucket; days: Set<string> } | undefined }
+
+async function packedPart(db: D1Database, page: Page, sources: Sources): Promise<Half> {
+  // Packs in D1 have no other events.
+  if (!isOrdinary(page.status) && !sources.archive) return { items: [], reach: null }
   const { patterns, scope, types, status, partial, limit, rising = false } = page
+  const isShown = (event: PackedEvent): boolean =>
+    (status === undefined || event.status === status) && (partial === undefined || ((event.kinds & PARTIAL) !== 0) === partial)
   const isWanted = (event: PackedEvent): boolean =>
     (scope === undefined || event.scope === scope) &&
     (types === undefined || types.includes(event.type)) &&
-    (status === undefined || event.status === status) &&
-    (partial === undefined || ((event.kinds & PARTIAL) !== 0) === partial) &&
+    (sources.archive !== undefined || isShown(event)) &&
     covers(patterns, event.scope)
   const bounds = boundsOf(page)
-  const asked = { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted, sizeOf, ...gaps }
+  const asked = { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted, isShown, sizeOf, ...sources }
   const { events, reach }: PackedPage = await packedPage(db, asked)
   return { items: events.map((event) => ({ key: event.seq, bytes: sizeOf(event), item: packedItem(event) })), reach }
 }
@@ -347,13 +355,22 @@ async function* lateEvents(db: D1Database, { patterns, scope, types, since, unti
 
 const ENDED = `status NOT IN ('queued', 'pending', 'processing', 'dead_lettered')`
 
+/** `leaving` takes the events first, which it may move elsewhere. */
+type Forgetting = {
+  before: number
+  after: string
+  limit: number
+  packed: string | null
+  leaving?: ((events: readonly PackedEvent[]) => Promise<unknown>) | undefined
+}
+
 /**
  * Deletes rows of ended events, filed and accepted before `before`, of the next `limit` after
  * `after`. `packed` is the place of the oldest packed event: a later row may hide one.
  */
 export async function forgetEvents(
   db: D1Database,
-  { before, after, limit, packed }: { before: number; after: string; limit: number; packed: string | null },
+  { before, after, limit, packed, leaving }: Forgetting,
 ): Promise<{ forgotten: number; next: string | null }> {
   const end = smaller(seqAt(before), packed ?? undefined)
   const found = await db
@@ -365,10 +382,52 @@ export async function forgetEvents(
     .first<{ last: string; rows: number; old: number }>()
   if (!found || found.rows === 0) return { forgotten: 0, next: null }
   if (found.old > 0) {
-    const sql = `DELETE FROM events WHERE seq > CAST(?1 AS INTEGER) AND seq <= CAST(?2 AS INTEGER) AND ${ENDED} AND accepted_at < ?3`
-    await db.prepare(sql).bind(after, found.last, before).run()
+    const old = `seq > CAST(?1 AS INTEGER) AND seq <= CAST(?2 AS INTEGER) AND ${ENDED} AND accepted_at < ?3`
+    const params = [after, found.last, before]
+    if (leaving) await moveRows(db, { old, params, leaving })
+    else
+      await db
+        .prepare(`DELETE FROM events WHERE ${old}`)
+        .bind(...params)
+        .run()
   }
   return { forgotten: found.old, next: found.rows === limit ? found.last : null }
+}
+
+type OldRow = Omit<PackedEvent, 'seq' | 'payload' | 'agent' | 'log_from'> & {
+  seq: string
+  payload: string
+  agent: string | null
+  log_from: number | null
+}
+
+/** Deletes rows that have arrived elsewhere, unless they have changed meanwhile. */
+async function moveRows(
+  db: D1Database,
+  { old, params, leaving }: { old: string; params: readonly unknown[]; leaving: NonNullable<Forgetting['leaving']> },
+): Promise<void> {
+  const sql = `SELECT CAST(seq AS TEXT) AS seq, id, scope, type, status, attempts, error, accepted_at, ended_at, revision, agent,
+      coalesce(trace_id, '') AS trace_id, log_from, kinds, skills, payload FROM events WHERE ${old}`
+  const { results } = await db
+    .prepare(sql)
+    .bind(...params)
+    .all<OldRow>()
+  await leaving(
+    results.map(({ seq, payload, agent, log_from, ...row }) => ({
+      ...row,
+      seq: BigInt(seq),
+      agent: agent ?? '',
+      log_from: log_from ?? 1,
+      payload: JSON.parse(payload) as unknown,
+    })),
+  )
+  await db
+    .prepare(
+      `DELETE FROM events WHERE seq IN (SELECT CAST(value->>0 AS INTEGER) FROM json_each(?1))
+        AND (seq, revision) IN (SELECT CAST(value->>0 AS INTEGER), value->>1 FROM json_each(?1))`,
+    )
+    .bind(JSON.stringify(results.map(({ seq, revision }) => [seq, revision])))
+    .run()
 }
 
 const MOST_COUNTED = 10_000

@@ -72,6 +72,9 @@ export const packs = sqliteTable('packs', {
   data: blob().notNull(),
 })
 
+/** The days, since 1970, of which the archive has packed events that have left D1. */
+export const archivedDays = sqliteTable('archived_days', { day: integer().primaryKey() })
+
 /** Hashes of the ids and traces in full packs, in order, by `packs/index-place.ts`. */
 export const packIndex = sqliteTable('pack_index', {
   place: integer().primaryKey(),

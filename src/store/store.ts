@@ -7,7 +7,7 @@ export const QUICK_MS = 500
 
 const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
 
-type Bound = { DB: D1Database } & { [Name in MoreName]?: D1Database | undefined }
+type Bound = { DB: D1Database; ARCHIVE?: R2Bucket | undefined } & { [Name in MoreName]?: D1Database | undefined }
 /** Databases of packs beside `DB`, which has everything else, too. */
 type MoreName = `EVENTS_DB_${number}`
 const MOST_MORE = 16
@@ -21,6 +21,9 @@ export function storeOf(env: Bound, deadline_ms = DEADLINE_MS): D1Database {
 }
 
 const bound = new WeakMap<D1Database, { env: Bound; deadline_ms: number }>()
+
+/** The archive of packs that left D1, if one is bound. */
+export const archiveOf = (store: D1Database): R2Bucket | undefined => bound.get(store)?.env.ARCHIVE
 
 /** A database that has packs, by the name of its binding. */
 export type PackDatabase = { name: string; db: D1Database }

@@ -1,13 +1,16 @@
 import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { listEvents } from '../../src/store/events.ts'
+import { forgetEvents, listEvents } from '../../src/store/events.ts'
 import { foldStatistics, scopeTotals, waitToFold } from '../../src/features/statistics/store/packed.ts'
 import { writeStatistics } from '../../src/features/statistics/store/query.ts'
+import { archiveDays, leavingFor } from '../../src/store/packs/archived.ts'
+import type { PackedEvent } from '../../src/store/packs/format.ts'
 import { forgetPacks, forgetPacksBeyond, mergePacks } from '../../src/store/packs/merge.ts'
 import { replicateEvents } from '../../src/store/replicate.ts'
 import { live, type Place } from '../support/crash-at-write.ts'
 import { packDatabases, storeOf } from '../../src/store/store.ts'
+import { clearArchive } from '../support/pack-archive.ts'
 import { severalDatabases } from '../support/pack-databases.ts'
 import { eventAt, packedNotes, reportOf, scopeRow } from '../support/packs.ts'
 import { evict, freshScope, inObject, note, stubOf, until } from '../support/scopes.ts'
@@ -22,7 +25,13 @@ beforeEach(() => env.DB.exec('DELETE FROM events; DELETE FROM packs; DELETE FROM
 async function listed(scope?: string, db: D1Database = env.DB): Promise<string[]> {
   const ids: string[] = []
   for (let cursor: string | null | undefined; cursor !== null;) {
-    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { patterns: ['*'], scope, limit: 500, cursor })
+    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, {
+      patterns: ['*'],
+      scope,
+      limit: 500,
+      cursor,
+      archived: true,
+    })
     ids.push(...page.items.map(({ id }) => id))
     cursor = page.next_cursor
   }
@@ -43,7 +52,7 @@ function dyingAt(place: Place | null): { db: D1Database; calls: () => number } {
 }
 
 /** The same for several databases, which count together. */
-function dyingAround(place: Place | null): { around: (db: D1Database) => D1Database; calls: () => number } {
+function dyingAround(place: Place | null): { around: (db: D1Database) => D1Database; bucket: R2Bucket; calls: () => number } {
   let calls = 0
   const made = async <Answer>(call: () => Promise<Answer>): Promise<Answer> => {
     calls += 1
@@ -69,7 +78,8 @@ function dyingAround(place: Place | null): { around: (db: D1Database) => D1Datab
     inner.set(one, statement)
     return one
   }
-  return { around, calls: () => calls }
+  const put = (...given: Parameters<R2Bucket['put']>) => made(() => env.TEST_ARCHIVE.put(...given))
+  return { around, bucket: { put } as unknown as R2Bucket, calls: () => calls }
 }
 
 /**
@@ -115,6 +125,47 @@ describe('each event is listed once', () => {
         expect((await listed()).length).toBe(at === 3 && side === 'after' ? 5 : 10)
         await forgetPacksBeyond(env.DB, most, 10)
         expect((await listed()).length).toBe(5)
+      }
+    }
+  })
+
+  test('wherever packs and rows die on their way to the archive, which a list continues with', { timeout: 120_000 }, async () => {
+    const several = { ...(await severalDatabases()), ARCHIVE: env.TEST_ARCHIVE }
+    const events = Array.from({ length: 210 }, (_, index) => eventAt('b', START + index * 1000, { id: `to-leave-${index}` }))
+    const ids = events.map(({ id }) => id).toSorted()
+    const prepare = async () => {
+      for (const { db } of packDatabases(storeOf(several))) await db.exec('DELETE FROM events; DELETE FROM packs')
+      await clearArchive()
+      for (const part of [0, 70, 140]) {
+        const reports = events.slice(part, part + 70).map((event, index) => reportOf(event, { nth: part + index }))
+        await replicateEvents(storeOf(several), reports, scopeRow('b'))
+      }
+      const changed = [reportOf(events[1]!, { nth: null, status: 'cancelled', revision: 3 })]
+      await replicateEvents(storeOf(several), changed, scopeRow('b'))
+    }
+    const leave = async (place: Place | null) => {
+      const { around, bucket, calls } = dyingAround(place)
+      const bindings = Object.fromEntries(packDatabases(storeOf(several)).map(({ name, db }) => [name, around(db)]))
+      const store = storeOf({ ...bindings, ARCHIVE: bucket } as unknown as typeof several)
+      for (const database of packDatabases(store)) await forgetPacksBeyond(database.db, 1, 10, leavingFor(store, bucket, database))
+      const leaving = (rows: readonly PackedEvent[]) => archiveDays(store, bucket, rows)
+      await forgetEvents(store, { before: Date.now() + DAY_MS, after: '-1', limit: 100, packed: null, leaving })
+      return calls()
+    }
+    const inAll = async () => (await listed(undefined, storeOf(several))).toSorted()
+    await prepare()
+    const calls = await leave(null)
+    expect(calls).toBeGreaterThan(12)
+    expect(await inAll()).toEqual(ids)
+    for (const { db } of packDatabases(storeOf(several)))
+      expect(await db.prepare('SELECT (SELECT count(*) FROM packs) + (SELECT count(*) FROM events) AS n').first('n')).toBe(0)
+    for (let at = 1; at <= calls; at += 1) {
+      for (const side of sides) {
+        await prepare()
+        await leave({ at, side }).catch(() => null)
+        expect(await inAll()).toEqual(ids)
+        await leave(null)
+        expect(await inAll()).toEqual(ids)
       }
     }
   })

@@ -16,6 +16,7 @@ export const SEEDS = {
   'contract/scope-pattern: overlap': 463887276,
   'store/packs: any steps': 1902847711,
   'store/packs: any steps in three databases': 1362070553,
+  'store/packs: any steps with an archive': 1503928417,
   'store/packs: format': 740128839,
   'core/event-store: any steps': 2125410162,
   'core/event-store: well again': 1702167181,

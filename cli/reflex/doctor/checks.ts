@@ -1,3 +1,4 @@
+import { windowWarning } from '../../../src/contract/lists/packs.ts'
 import type { ModelCallReport } from '../../../src/contract/reports/health.ts'
 import { counted } from '../../lib/text.ts'
 
@@ -23,7 +24,7 @@ export type DoctorHealth = {
   retention: {
     days: number | null
     backlog: number
-    packs?: { most_bytes: number | null; kept_days: number | null }
+    packs?: { most_bytes: number | null; kept_days: number | null; leave_in_days?: number | null }
     /** Older servers do not report them. */
     databases?: PackDatabase[]
   } | null
@@ -148,19 +149,16 @@ function clockCheck(time: string, { sent, received }: Timing): HealthCheck {
     : check('clock', 'failed', detail, 'Set the clock of this machine: --since and --until would miss events.')
 }
 
-function packChecks(
-  { most_bytes, kept_days }: { most_bytes: number | null; kept_days: number | null },
-  days: number | null,
-): HealthCheck[] {
-  if (most_bytes === null)
+function packChecks({ retention, archive }: DoctorHealth): HealthCheck[] {
+  if (!retention?.packs) return []
+  if (retention.packs.most_bytes === null)
     return [check('events in D1', 'failed', 'REFLEX_EVENTS_BYTES is not valid, so D1 may fill up', 'Set it to a number of bytes.')]
-  if (kept_days === null || days === null || kept_days >= days) return []
-  const gone = `at this rate the oldest events leave D1 after ${kept_days} days, not ${days}: they take more than ${most_bytes} bytes`
-  return [
-    check('events in D1', 'warning', gone, 'Raise REFLEX_EVENTS_BYTES up to what D1 holds, or bind another database (docs/operating.md).'),
-  ]
+  const warning = windowWarning(retention, archive)
+  return warning === null ? [] : [check('events in D1', 'warning', warning, MORE_ROOM)]
 }
 
+const MORE_ROOM =
+  'Raise REFLEX_EVENTS_BYTES up to what D1 holds, bind another database (docs/operating.md), or an archive (docs/archive.md).'
 const ANOTHER = 'Bind another database of packed events: docs/operating.md says how and when.'
 
 /** Tells how full a database of packs is, and how fast it fills. */
@@ -176,7 +174,8 @@ function databaseCheck({ name, error, bytes, database_bytes, bytes_per_day, kept
   return check(title, name !== 'DB' && (database_bytes ?? 0) > 0.8 * MOST_BYTES ? 'warning' : 'ok', detail, ANOTHER)
 }
 
-function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger }: DoctorHealth): HealthCheck[] {
+function workChecks(health: DoctorHealth): HealthCheck[] {
+  const { dead_letters: letters, parked, retention, inboxes, ledger } = health
   const checks: HealthCheck[] = []
   if (inboxes) checks.push(check('inboxes', 'ok', `${inboxes.open} events without an outcome in ${inboxes.scopes} scopes`))
   if (letters && letters.total > 0) checks.push(check('dead letters', 'warning', String(letters.total), 'reflex dlq list shows them.'))
@@ -191,7 +190,7 @@ function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger 
     )
   if (retention?.days === null)
     checks.push(check('retention', 'failed', 'REFLEX_RETENTION_DAYS is not valid, so nothing is deleted', 'Set it to a number of days.'))
-  if (retention?.packs) checks.push(...packChecks(retention.packs, retention.days))
+  checks.push(...packChecks(health))
   for (const database of retention?.databases ?? []) checks.push(databaseCheck(database))
   if (ledger?.retention_days === null)
     checks.push(

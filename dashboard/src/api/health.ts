@@ -11,7 +11,7 @@ export type ServerHealth = {
   dead_letters: { total: number } | null
   ledger: { bytes: number; retention_days: number | null } | null
   skills: { active: number; failed: number; warning: string | null } | null
-  retention: { days: number | null; backlog: number } | null
+  retention: { days: number | null; backlog: number; packs: { kept_days: number | null; leave_in_days: number | null } } | null
   control_plane: { url: string; status: 'waiting' | 'ok' | 'degraded'; error: string | null; failing_since: string | null } | null
   model: string
   model_error: string | null

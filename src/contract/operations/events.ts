@@ -73,7 +73,7 @@ export const eventFlags: readonly Flag[] = [
 
 export const list = operation('get /v1/events', 'listEvents', 'List events, newest first', {
   description:
-    'By the time at which they were accepted, whatever `timestamp` they have. The event log of all scopes that the key covers, about a second behind the scopes. A page holds at most 4 MB of events, regardless of `limit`.',
+    'By the time at which they were accepted, whatever `timestamp` they have. The event log of all scopes that the key covers, about a second behind the scopes. With an archive, the list continues there with the days that have left D1. A page holds at most 4 MB of events, regardless of `limit`.',
   query: z.object({
     scope: scopeName.optional(),
     type: eventType,
@@ -87,7 +87,17 @@ export const list = operation('get /v1/events', 'listEvents', 'List events, newe
       .regex(/^\d{1,19}$/, 'take the next_cursor of the page before')
       .optional(),
   }),
-  answers: { 200: [pagedOfPacks(loggedEvent), 'A page.'] },
+  answers: {
+    200: [
+      pagedOfPacks(loggedEvent).extend({
+        archived: z
+          .array(z.string())
+          .optional()
+          .describe('Days (UTC) whose events have left D1, and which the page has read from the archive. Absent if it read none.'),
+      }),
+      'A page.',
+    ],
+  },
   command: {
     usage: 'list',
     flags: [

@@ -124,8 +124,14 @@ export const health = z.object({
             description:
               'The days of events that fit, at the rate until now, in the database that keeps the fewest; null within the first day.',
           }),
+          leave_in_days: z.number().nullable().meta({
+            description: 'The days until a database is so full that its oldest events leave, at this rate; null within the first day.',
+          }),
         })
-        .meta({ description: 'Packed events in all databases. The oldest leave a database beyond the bytes.' }),
+        .meta({
+          description:
+            'Packed events in all databases. The oldest leave a database beyond the bytes: to the archive, or else they are forgotten.',
+        }),
       databases: z
         .array(packDatabase)
         .meta({ description: 'Each database with packed events: `DB`, and EVENTS_DB_1 to EVENTS_DB_16 where they are bound.' }),

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { iso } from '../../base/time.ts'
-import type { ArchiveLink } from '../../traces/archive-file.ts'
+import type { ArchiveLink } from '../../base/archive-file.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Log, type LogRow, linesOf, textOf } from './log.ts'
 

@@ -3,7 +3,7 @@ import type { EventRecord } from '../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../contract/scope.ts'
 import type { UnitOfWork } from '../../kernel/unit.ts'
-import type { ArchiveLink } from '../../traces/archive-file.ts'
+import type { ArchiveLink } from '../../base/archive-file.ts'
 import type { Log } from './log.ts'
 import { entryFilter } from './search.ts'
 

@@ -26,7 +26,7 @@ export const eventRoutes = resource().openapiRoutes([
   }),
   serve(list, async (c, { query: { type, ...query } }) => {
     const types = type === undefined ? undefined : [type]
-    const page = await listEvents(storeOf(c.env), { ...query, types, patterns: c.var.principal.scopes })
+    const page = await listEvents(storeOf(c.env), { ...query, types, patterns: c.var.principal.scopes, archived: true })
     return withoutSecretFields(c.env, page)
   }),
   // Before `/v1/events/{id}`, which would take it for an id.

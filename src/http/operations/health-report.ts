@@ -131,7 +131,11 @@ export async function retentionReport(env: Env, now: number) {
   const databases = await Promise.all(packDatabases(storeOf(env)).map((one) => packReport(one, { now, most_bytes })))
   const times = databases.flatMap(({ kept_days }) => kept_days ?? [])
   const bytes = databases.reduce((sum, one) => sum + (one.bytes ?? 0), 0)
-  const packs = { bytes, most_bytes, kept_days: times.length === 0 ? null : Math.min(...times) }
+  const rests = databases.flatMap((one) =>
+    most_bytes === null || one.bytes === null || one.bytes_per_day === null ? [] : (most_bytes - one.bytes) / one.bytes_per_day,
+  )
+  const least = (numbers: readonly number[]) => (numbers.length === 0 ? null : Math.max(0, Math.round(10 * Math.min(...numbers)) / 10))
+  const packs = { bytes, most_bytes, kept_days: least(times), leave_in_days: least(rests) }
   return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString(), packs, databases }
 }
 

@@ -6,7 +6,7 @@ import { storageOver, type Storage } from '../storage.ts'
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { warn } from '../../base/warn.ts'
-import { decodeArchive, encodeArchive, idHash, type ArchiveLine, type EncodedFile } from '../../traces/archive-file.ts'
+import { decodeArchive, encodeArchive, idHash, type ArchiveLine, type EncodedFile } from '../../base/archive-file.ts'
 
 /** Entries of days before the last `keep_days` are moved to files in `folder`. */
 type LogArchiveConfig = { folder: string; keep_days?: number }

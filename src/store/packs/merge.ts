@@ -188,8 +188,11 @@ function entriesIn({ packs, entries }: IndexRow): { hash: string; id: string }[]
   })
 }
 
+/** Work that precedes the deletion of packs, which it may move elsewhere. */
+export type Leaving = (packs: readonly string[]) => Promise<unknown>
+
 /** Deletes packs whose events were all accepted before `before`; returns the number of events. */
-export async function forgetPacks(db: D1Database, before: number, limit: number): Promise<number> {
+export async function forgetPacks(db: D1Database, before: number, limit: number, leaving?: Leaving): Promise<number> {
   const sql = `SELECT CAST(id AS TEXT) AS id, events FROM packs
     WHERE (id < CAST(?1 AS INTEGER) OR (id >= ${FULL} AND id < CAST(?2 AS INTEGER))) AND accepted_at < ?3 LIMIT ?4`
   const end = BigInt(seqAt(before))
@@ -197,14 +200,19 @@ export async function forgetPacks(db: D1Database, before: number, limit: number)
     .prepare(sql)
     .bind(String(end), String(FULL + end), before, limit)
     .all<Old>()
-  return dropPacks(db, results, before)
+  return dropPacks(db, results, { before, leaving })
 }
 
 type Old = { id: string; events: number }
 
 /** Rows of the index go by their age: an entry whose pack is gone finds nothing. */
-async function dropPacks(db: D1Database, packs: readonly Old[], before: number): Promise<number> {
+async function dropPacks(
+  db: D1Database,
+  packs: readonly Old[],
+  { before, leaving }: { before: number; leaving: Leaving | undefined },
+): Promise<number> {
   if (packs.length === 0) return 0
+  await leaving?.(packs.map(({ id }) => id))
   await db.batch([
     db
       .prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))')
@@ -215,12 +223,12 @@ async function dropPacks(db: D1Database, packs: readonly Old[], before: number):
 }
 
 /** Deletes the oldest packs beyond so many bytes; returns the number of events. */
-export async function forgetPacksBeyond(db: D1Database, most_bytes: number, limit: number): Promise<number> {
+export async function forgetPacksBeyond(db: D1Database, most_bytes: number, limit: number, leaving?: Leaving): Promise<number> {
   if ((await overduePacks(db, 0)).bytes <= most_bytes) return 0
   const sizes = `SELECT id, events, sum(${BYTES}) OVER (ORDER BY last DESC, id DESC) AS bytes FROM packs`
   const sql = `SELECT CAST(id AS TEXT) AS id, events FROM (${sizes}) WHERE bytes > ?1 LIMIT ?2`
   const { results } = await db.prepare(sql).bind(most_bytes, limit).all<Old>()
-  return dropPacks(db, results, 0)
+  return dropPacks(db, results, { before: 0, leaving })
 }
 
 /**

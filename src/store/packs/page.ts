@@ -1,6 +1,7 @@
 import { limits } from '../../base/limits.ts'
 import { patternMatchesSql } from '../../contract/principal.ts'
-import type { EventFilter } from '../event-filter.ts'
+import { covers, type EventFilter } from '../event-filter.ts'
+import { ARCHIVE, dayName, filesOf, nextDay, readArchived, type ArchivedPack } from './archived.ts'
 import type { PackedEvent } from './format.ts'
 import { BITS, SLOT, withoutRow } from '../queued.ts'
 import { packDatabases, type PackDatabase } from '../store.ts'
@@ -24,6 +25,8 @@ type Asked = Pick<EventFilter, 'patterns' | 'scope' | 'types' | 'status'> & {
   rising: boolean
   most: number
   isWanted: (event: PackedEvent) => boolean
+  /** True if the newest state of a wanted event is listed. */
+  isShown?: (event: PackedEvent) => boolean
   /** The page has the first of the events for which it is the same. */
   oncePer?: (event: PackedEvent) => string
   sizeOf?: (event: PackedEvent) => number
@@ -31,11 +34,13 @@ type Asked = Pick<EventFilter, 'patterns' | 'scope' | 'types' | 'status'> & {
   missing?: Set<string> | undefined
   /** Takes the names of packs that cannot be read, which have no events then. */
   damaged?: Set<string> | undefined
+  /** The archive, if the list continues there. Its set takes the days that were read. */
+  archive?: { bucket: R2Bucket; days: Set<string> } | undefined
 }
 /** `reach`: a cursor before which the page has all; null at the end. */
 export type PackedPage = { events: PackedEvent[]; reach: bigint | null }
 /** Without an id it stands for packs that follow, which `open` reads, or the next page. */
-type Head = PackAt & { edge: bigint; events: number; bytes: number; raw_bytes: number; open?: () => Promise<Head[]> }
+type Head = PackAt & { edge: bigint; events: number; bytes: number; raw_bytes: number; open?: () => Promise<Head[]>; file?: ArchivedPack }
 
 /** Packed events that no row hides, in order, and one more than `most` or `page_bytes` allow. */
 export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPage> {
@@ -69,10 +74,7 @@ export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPa
       continue
     }
     const some = nextOf(heads)
-    const packs = await readPacksAt(some, {
-      ...asked,
-      isWanted: (event) => event.seq > asked.after && event.seq < asked.before && asked.isWanted(event),
-    })
+    const packs = await readHeads(some, asked)
     for (const head of some) {
       known.add(packKey(head))
       looked.events += head.events
@@ -86,6 +88,22 @@ export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPa
   }
 }
 
+async function readHeads(some: readonly Head[], asked: Asked): Promise<Map<string, PackedEvent[]>> {
+  const bounds = inWhole(asked)
+  const isWanted = (event: PackedEvent) => event.seq > bounds.after && event.seq < bounds.before && asked.isWanted(event)
+  const files = some.flatMap(({ file }) => file ?? [])
+  const packs = await readPacksAt(
+    some.filter(({ file }) => !file),
+    { ...asked, isWanted },
+  )
+  if (!asked.archive || files.length === 0) return packs
+  for (const { first } of files) asked.archive.days.add(dayName(dayOf(first)))
+  return new Map([...packs, ...(await readArchived(asked.archive.bucket, files, { ...asked, isWanted }))])
+}
+
+/** The bounds with all of their milliseconds, one of which has all states of an event. */
+const inWhole = ({ after, before }: Asked) => ({ after: after < 0n ? after : idFrom(after) - 1n, before: idFrom(before) + SLOT })
+
 /** The rest of what is asked for, behind the events that the page has passed. */
 function from(asked: Asked, settled: PackedEvent | undefined): Asked {
   if (!settled) return asked
@@ -93,12 +111,13 @@ function from(asked: Asked, settled: PackedEvent | undefined): Asked {
 }
 
 /** The events of the page, which takes the first of those that are listed once. */
-function shownOn({ most, oncePer, sizeOf = () => 0 }: Asked) {
+function shownOn({ most, oncePer, after, before, sizeOf = () => 0, isShown = () => true }: Asked) {
   const events: PackedEvent[] = []
   const names = new Set<string>()
   let bytes = 0
   const show = (some: readonly PackedEvent[]): void => {
     for (const event of some) {
+      if (event.seq <= after || event.seq >= before || !isShown(event)) continue
       const name = oncePer?.(event)
       if (name !== undefined && names.has(name)) continue
       if (name !== undefined) names.add(name)
@@ -141,7 +160,46 @@ async function headsOf(store: D1Database, asked: Asked): Promise<Head[]> {
   const end = before < FULL ? startOfDay(dayOf(before - 1n) + 1) : FULL
   const ranges = [0n, FULL].map((base) => ({ base, least: base + least, end: end < FULL ? base + end : base + FULL - 1n }))
   const found = packDatabases(store).flatMap((at) => ranges.map((range) => headsIn(at, range, asked)))
-  return inOrderOf((await Promise.all(found)).flat(), rising)
+  return inOrderOf((await Promise.all([...found, archiveHeads(store, asked)])).flat(), rising)
+}
+
+/** A head for the next day of the archive, which is listed once a page arrives there. */
+async function archiveHeads(store: D1Database, asked: Asked): Promise<Head[]> {
+  const { after, before, rising, archive, missing } = asked
+  if (!archive || before <= after + 1n) return []
+  const bounds = { least: dayOf(after + 1n), most: before < FULL ? dayOf(before - 1n) : dayOf(FULL), rising }
+  const day = await nextDay(store, bounds)
+  if (day === null) return []
+  const at = { name: ARCHIVE, db: store }
+  const [start, end] = [startOfDay(day), startOfDay(day + 1)]
+  const later = rising ? { ...asked, after: end - 1n } : { ...asked, before: start }
+  const files = async () => (await askPacks(at, missing, () => filesOf(archive.bucket, day))) ?? []
+  const open = async () => {
+    const heads = (await files()).filter((file) => mayHave(file, asked)).map((file) => headOf(at, file, rising))
+    return [...heads, ...(await archiveHeads(store, later))]
+  }
+  return [{ at, id: '', events: 0, bytes: 0, raw_bytes: 0, edge: rising ? start : end - 1n, open }]
+}
+
+/** The states of an event are in one millisecond, which is read as a whole. */
+const headOf = (at: PackDatabase, file: ArchivedPack, rising: boolean): Head => ({
+  at,
+  id: file.key,
+  ...file,
+  file,
+  edge: rising ? idFrom(file.first) : idFrom(file.last) + SLOT - 1n,
+})
+
+/** A file may have the newest state of an event whatever states it has of others. */
+const mayHave = (file: ArchivedPack, asked: Asked): boolean => {
+  const { scope, patterns, types } = asked
+  const { after, before } = inWhole(asked)
+  return (
+    file.last > after &&
+    file.first < before &&
+    (file.scopes === null || file.scopes.some((name) => (scope === undefined || name === scope) && covers(patterns, name))) &&
+    (types === undefined || file.types === null || file.types.some((type) => types.includes(type)))
+  )
 }
 
 function inOrderOf(heads: readonly Head[], rising: boolean): Head[] {

@@ -37,6 +37,12 @@ const INSERT = `INSERT INTO packs (id, first, last, events, accepted_at, raw_byt
     ?5, ?6, ?7, ?8, ?9, CASE WHEN ?10 <> '' THEN unhex(?10) END, unhex(?12)
   FROM (SELECT CAST(?1 AS INTEGER) AS place)`
 
+/** The different values as a JSON list, or null if they are many. */
+export function namesIn(events: readonly PackedEvent[], name: 'scope' | 'type' | 'status'): string | null {
+  const names = [...new Set(events.map((event) => event[name]))]
+  return names.length > MOST_NAMED ? null : JSON.stringify(names)
+}
+
 /** The statement that writes a pack of events in the order of `seq`. `id`: if it is full. */
 export function packStatement(
   db: D1Database,
@@ -46,10 +52,6 @@ export function packStatement(
   const [first, last] = [events[0], events.at(-1)]
   if (!first || !last) throw new TypeError('a pack has an event at least')
   const { data, raw_bytes } = encodePack(events)
-  const named = (name: 'scope' | 'type' | 'status') => {
-    const names = [...new Set(events.map((event) => event[name]))]
-    return names.length > MOST_NAMED ? null : JSON.stringify(names)
-  }
   return db
     .prepare(INSERT)
     .bind(
@@ -59,9 +61,9 @@ export function packStatement(
       events.length,
       Math.max(...events.map(({ accepted_at }) => accepted_at)),
       raw_bytes,
-      named('scope'),
-      named('type'),
-      named('status'),
+      namesIn(events, 'scope'),
+      namesIn(events, 'type'),
+      namesIn(events, 'status'),
       id === undefined ? hashesOf(events).join('') : '',
       JSON.stringify(replaces),
       data,
@@ -76,14 +78,15 @@ export function inOrder(one: PackedEvent, other: PackedEvent): number {
 }
 
 /**
- * Each event once: it is in two packs, as it was, if one of them was written again. That one may
- * lack the traits of the first.
+ * Each event once, by its millisecond: it is in two packs, as it was, if one of them was written
+ * again. That one may lack the traits of the first. In the archive it may be in two states.
  */
 export function eachOnce(events: readonly PackedEvent[]): PackedEvent[] {
   const once = new Map<string, PackedEvent>()
   for (const event of events) {
-    const key = `${event.seq} ${nameOf(event)}`
-    if ((once.get(key)?.kinds ?? 0) <= event.kinds) once.set(key, event)
+    const key = `${msOf(event.seq)} ${nameOf(event)}`
+    const known = once.get(key)
+    if (!known || known.revision < event.revision || (known.revision === event.revision && known.kinds <= event.kinds)) once.set(key, event)
   }
   return [...once.values()]
 }

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { encodeArchive, type ArchiveKind } from '../../../src/traces/archive-file.ts'
+import { encodeArchive, type ArchiveKind } from '../../../src/base/archive-file.ts'
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const AT = '2026-11-22T10:00:00.000Z'

@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { decodeArchive, encodeArchive, type ArchiveKind, type ArchiveLine } from '../../../src/traces/archive-file.ts'
+import { decodeArchive, encodeArchive, type ArchiveKind, type ArchiveLine } from '../../../src/base/archive-file.ts'
 
 const AT = '2026-11-22T10:00:00.123Z'
 const TRACE = '0af7651916cd43dd8448eb211c80319c'

@@ -7,12 +7,15 @@ import { outcomesSender } from '../../../src/events/outcomes.ts'
 import { addDeadLetters, deadLettersOf } from '../../../src/store/dead-letters.ts'
 import { findEvent, forgetEvents, listEvents, replayEvents, retentionBacklog, type EventListing } from '../../../src/store/events.ts'
 import type { EventFilter } from '../../../src/store/event-filter.ts'
+import { archiveDays, leavingFor } from '../../../src/store/packs/archived.ts'
+import type { PackedEvent } from '../../../src/store/packs/format.ts'
 import { forgetPacks, forgetPacksBeyond, mergePacks, oldestPacked } from '../../../src/store/packs/merge.ts'
 import { retentionReport } from '../../../src/http/operations/health-report.ts'
 import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
 import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
 import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
 import { packDatabases, storeOf } from '../../../src/store/store.ts'
+import { clearArchive } from '../../support/pack-archive.ts'
 import { severalDatabases } from '../../support/pack-databases.ts'
 import { assertProperty } from '../../support/property.ts'
 import { eventAt, packedNotes, reportOf, scopeRow } from '../../support/packs.ts'
@@ -44,7 +47,14 @@ const count = (table: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${tab
 async function listed(filter: Partial<EventFilter> = {}, { limit = 100, rising = false } = {}): Promise<EventListing[]> {
   const items: EventListing[] = []
   for (let cursor: string | null | undefined; cursor !== null;) {
-    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(store, { patterns: ALL, ...filter, limit, rising, cursor })
+    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(store, {
+      patterns: ALL,
+      archived: true,
+      ...filter,
+      limit,
+      rising,
+      cursor,
+    })
     expect(page.next_cursor).not.toBe(cursor)
     items.push(...page.items)
     cursor = page.next_cursor
@@ -451,7 +461,7 @@ describe('packs that take more than REFLEX_EVENTS_BYTES', () => {
   test('are foreseen by the report on health', async () => {
     await packedNotes('a', 5, START)
     const { packs } = await retentionReport({ ...env, REFLEX_EVENTS_BYTES: String(4 * (await bytes())) }, START + 2 * DAY_MS)
-    expect(packs).toEqual({ bytes: await bytes(), most_bytes: 4 * (await bytes()), kept_days: 8 })
+    expect(packs).toEqual({ bytes: await bytes(), most_bytes: 4 * (await bytes()), kept_days: 8, leave_in_days: 6 })
     expect((await retentionReport(env, START + 60_000)).packs).toMatchObject({ most_bytes: 6_000_000_000, kept_days: null })
     expect((await retentionReport({ ...env, REFLEX_EVENTS_BYTES: '-1' }, START)).packs.most_bytes).toBeNull()
   })
@@ -466,6 +476,7 @@ type Act =
   | { do: 'repeat'; at: number }
   | { do: 'merge'; days: number }
   | { do: 'bury'; at: number }
+  | { do: 'leave'; packs: number; rows: boolean }
 
 const nat = fc.nat({ max: 1000 })
 const act: fc.Arbitrary<Act> = fc.oneof(
@@ -486,16 +497,22 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('merge'), days: fc.nat({ max: 2 }) }) },
   fc.record({ do: fc.constant('bury'), at: nat }),
 )
+const leave: fc.Arbitrary<Act> = fc.record({ do: fc.constant('leave'), packs: fc.integer({ min: 1, max: 3 }), rows: fc.boolean() })
 
 /** Each event is once in each list of the store, as its newest report has it, after any steps. */
-function eachOnceAfterSteps(): fc.IAsyncPropertyWithHooks<[Act[], number]> {
-  const steps = fc.array(act, { minLength: 3, maxLength: 25 })
+function eachOnceAfterSteps(bucket?: R2Bucket): fc.IAsyncPropertyWithHooks<[Act[], number]> {
+  const steps = fc.array(bucket ? fc.oneof({ weight: 8, arbitrary: act }, { weight: 2, arbitrary: leave }) : act, {
+    minLength: 3,
+    maxLength: 25,
+  })
   return fc.asyncProperty(steps, fc.integer({ min: 1, max: 6 }), async (acts, limit) => {
     await clear()
+    if (bucket) await clearArchive()
     const model = new Map<string, { event: Event; report: Report }>()
     const nths = new Map<string, number>()
     const batches: { scope: string; reports: Report[] }[] = []
     let at = START
+    let has_left = false
     const apply = async (one: Act) => {
       const known = [...model.values()]
       const chosen = 'at' in one ? known[one.at % known.length] : undefined
@@ -525,11 +542,20 @@ function eachOnceAfterSteps(): fc.IAsyncPropertyWithHooks<[Act[], number]> {
         if (batch) await write(batch.scope, one.at % 2 === 0 ? batch.reports : batch.reports.map((report) => ({ ...report, nth: null })))
       } else if (one.do === 'merge') {
         for (const { db } of packDatabases(store)) await mergePacks(db, at + one.days * DAY_MS)
+      } else if (one.do === 'leave' && bucket) {
+        has_left = true
+        // The sweep has seen the notes of events that are so old.
+        await store.exec('DELETE FROM queued')
+        for (const database of packDatabases(store)) await forgetPacksBeyond(database.db, 1, one.packs, leavingFor(store, bucket, database))
+        const leaving = (rows: readonly PackedEvent[]) => archiveDays(store, bucket, rows)
+        const packed = await oldestPacked(store)
+        if (one.rows) await forgetEvents(store, { before: START + 90 * DAY_MS, after: '-1', limit: 1000, packed, leaving })
       } else if (one.do === 'bury' && chosen) {
         await addDeadLetters(store, deadLettersOf([chosen.event], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
       }
     }
-    for (const one of acts) await apply(one)
+    // A scope repeats, and a queue buries, only what is newer than the window of D1.
+    for (const one of acts) if (!has_left || (one.do !== 'repeat' && one.do !== 'bury')) await apply(one)
     const expected = [...model.values()].map(({ event, report }) => `${event.scope} ${event.id} ${report.status}`).toSorted()
     const shown = (items: EventListing[]) => items.map(({ scope, id, status }) => `${scope} ${id} ${status}`).toSorted()
     const falling = await listed({}, { limit })
@@ -540,6 +566,7 @@ function eachOnceAfterSteps(): fc.IAsyncPropertyWithHooks<[Act[], number]> {
     for (const status of ['completed', 'ignored', 'pending'] as const)
       expect(shown(await listed({ status }, { limit }))).toEqual(expected.filter((line) => line.endsWith(` ${status}`)))
     expect(shown(await listed({ patterns: ['s/1', 's/2*'] }, { limit }))).toEqual(expected.filter((line) => /^s\/[12] /.test(line)))
+    if (has_left) return
     expect((await replayed()).map(({ id }) => id).toSorted()).toEqual([...model.keys()].toSorted())
     for (const { event, report } of [...model.values()].slice(0, 5)) {
       expect(await findEvent(store, event.id, { patterns: ALL })).toMatchObject({ status: report.status, event })
@@ -550,6 +577,14 @@ function eachOnceAfterSteps(): fc.IAsyncPropertyWithHooks<[Act[], number]> {
 
 test('after any steps each event is once in each list, as its newest report has it', async () => {
   await expect(assertProperty('store/packs: any steps', eachOnceAfterSteps(), { numRuns: 25 })).resolves.toBeUndefined()
+}, 600_000)
+
+test('and so it is with an archive that packs and rows leave to', async () => {
+  const ARCHIVE = env.TEST_ARCHIVE
+  store = storeOf({ ...(await severalDatabases()), ARCHIVE })
+  await expect(
+    assertProperty('store/packs: any steps with an archive', eachOnceAfterSteps(ARCHIVE), { numRuns: 15 }),
+  ).resolves.toBeUndefined()
 }, 600_000)
 
 test('and so it is in three databases', async () => {

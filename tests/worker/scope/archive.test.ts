@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, test } from 'vitest'
-import { decodeArchive, encodeArchive } from '../../../src/traces/archive-file.ts'
+import { decodeArchive, encodeArchive } from '../../../src/base/archive-file.ts'
 import { ARCHIVED, hooks, puts } from '../../support/archive-bucket.ts'
 import { call, scopePath } from '../../support/http.ts'
 import { age, crash, evict, freshScope, inObject, logOf, note, runAlarm, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'

@@ -1,3 +1,4 @@
+import { windowWarning } from '../../../../src/contract/lists/packs.ts'
 import type { ModelCallReport } from '../../../../src/contract/reports/health.ts'
 import type { ServerHealth } from '../../api/health.ts'
 import { bytes, counted } from '../../ui/numbers.ts'
@@ -36,6 +37,7 @@ const full = (name: string, held: number | null | undefined, remedy: string): Fo
 /** The faults of the system itself, worst first. */
 export function incidentsOf(health: ServerHealth): Incident[] {
   const { database, queue, archive, parked, control_plane, deployment, model_error, skills, retention, ledger } = health
+  const no_room = retention && windowWarning(retention, archive)
   const found: (Found | false | null | undefined | '')[] = [
     !database.ok && { title: 'D1 does not answer', detail: `${database.error}. Scopes keep working; lists and statistics are old.` },
     !queue.ok && { title: 'The queue does not answer', detail: `${queue.error}. Events are accepted by scopes directly.` },
@@ -72,6 +74,7 @@ export function incidentsOf(health: ServerHealth): Incident[] {
     },
     ledger?.retention_days === null && { title: 'REFLEX_LEDGER_RETENTION_DAYS is invalid', detail: 'Nothing leaves the Ledger.' },
     retention && retention.days === null && { title: 'REFLEX_RETENTION_DAYS is invalid', detail: 'Nothing is deleted from D1.' },
+    no_room && { title: 'D1 has no room for the events', tone: 'wait' as const, detail: `${no_room}.` },
     ...(deployment?.secrets ?? []).map(
       ({ name, problem }) =>
         problem !== null && {

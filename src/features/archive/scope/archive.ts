@@ -8,7 +8,7 @@ import {
   type EncodedFile,
   type ArchiveLine,
   type ArchiveLink,
-} from '../../../traces/archive-file.ts'
+} from '../../../base/archive-file.ts'
 import type { EventOutcomes } from '../../../engine/inbox/event-outcomes.ts'
 import type { EventRow, ExpiredEvents } from '../../../engine/inbox/expired-events.ts'
 import type { Archiving, Expired } from '../../../engine/log/past.ts'

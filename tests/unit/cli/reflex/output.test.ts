@@ -147,6 +147,24 @@ describe('doctor', () => {
     ])
   })
 
+  test('warns days ahead that D1 will forget events, unless an archive takes them', () => {
+    const packs = { most_bytes: 6e9, kept_days: 12.5, leave_in_days: 3.5 }
+    const health = { ...healthy, archive: null, retention: { days: 30, backlog: 0, packs } }
+    const of = (changed: Partial<DoctorHealth>) =>
+      checksOf({ ...health, ...changed }, { sent: now, received: now }).filter(({ name }) => name === 'events in D1')
+    expect(of({})).toMatchObject([
+      {
+        level: 'warning',
+        detail: 'REFLEX_EVENTS_BYTES holds 12.5 days of events at this rate, not 30: the oldest are forgotten, beginning in 3.5 days',
+      },
+    ])
+    expect(of({ archive: { ok: true, duration_ms: 1, error: null } })).toEqual([])
+    expect(of({ retention: { days: 10, backlog: 0, packs } })).toEqual([])
+    expect(of({ retention: { days: 30, backlog: 0, packs: { ...packs, leave_in_days: 0 } } })).toMatchObject([
+      { detail: expect.stringMatching(/beginning now$/) },
+    ])
+  })
+
   test('says when the model answered last, and what its calls did since', () => {
     const model = (model_calls: NonNullable<DoctorHealth['model_calls']>) =>
       checksOf({ ...healthy, model_calls }, { sent: now, received: now })[2]

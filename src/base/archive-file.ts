@@ -5,7 +5,9 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 /** Version of the columns and of the lines. A reader refuses files of a later one. */
 export const ARCHIVE_SCHEMA = 1
 
+/** Scopes write them; packed events of all scopes are `packs`. */
 export type ArchiveKind = 'log' | 'events' | 'parts'
+type FileKind = ArchiveKind | 'packs'
 /** A row as a line of JSON, and its position in the scope; parts of log entries have none. */
 export type ArchiveLine = { seq: number; text: string }
 /**
@@ -44,10 +46,13 @@ const text =
     const value = row[name]
     return typeof value === 'string' ? value : null
   }
+/** A text with digits may be larger than a number is exact. */
 const integer =
   (name: string) =>
-  (row: Fields): unknown =>
-    Number.isSafeInteger(row[name]) ? BigInt(row[name] as number) : null
+  (row: Fields): unknown => {
+    const value = row[name]
+    return Number.isSafeInteger(value) || (typeof value === 'string' && /^\d{1,19}$/.test(value)) ? BigInt(value as number | string) : null
+  }
 const time =
   (name: string) =>
   (row: Fields): unknown => {
@@ -59,7 +64,7 @@ const json =
   (row: Fields): unknown =>
     row[name] === null || row[name] === undefined ? null : JSON.stringify(row[name])
 
-const columnsOf = (scope: string): Record<ArchiveKind, Column[]> => ({
+const columnsOf = (scope: string): Record<FileKind, Column[]> => ({
   log: [
     ['at', 'time', time('at')],
     ['seq', 'integer', integer('seq')],
@@ -87,6 +92,21 @@ const columnsOf = (scope: string): Record<ArchiveKind, Column[]> => ({
     ['outcome', 'json', json('outcome')],
     ['payload', 'json', json('payload')],
   ],
+  packs: [
+    ['seq', 'integer', integer('seq')],
+    ['id', 'text', text('id')],
+    ['scope', 'text', text('scope')],
+    ['type', 'text', text('type')],
+    ['agent', 'text', text('agent')],
+    ['trace_id', 'text', text('trace_id')],
+    ['accepted_at', 'time', time('accepted_at')],
+    ['ended_at', 'time', time('ended_at')],
+    ['status', 'text', text('status')],
+    ['attempts', 'integer', integer('attempts')],
+    ['error', 'text', text('error')],
+    ['revision', 'integer', integer('revision')],
+    ['payload', 'json', json('payload')],
+  ],
   parts: [
     ['hash', 'text', text('hash')],
     ['scope', 'text', () => scope],
@@ -100,7 +120,7 @@ const columnsOf = (scope: string): Record<ArchiveKind, Column[]> => ({
  * work. The same rows give the same bytes.
  */
 export function* encodeArchive(
-  kind: ArchiveKind,
+  kind: FileKind,
   scope: string,
   lines: readonly ArchiveLine[],
   links: readonly ArchiveLink[] = [],

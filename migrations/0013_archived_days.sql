@@ -1,0 +1,3 @@
+CREATE TABLE `archived_days` (
+	`day` integer PRIMARY KEY NOT NULL
+);
