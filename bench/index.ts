@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { migrate, startServer, type LocalServer, type ServerOptions } from '../cli/lib/local-server.ts'
 import { bareClient, reflexClient, sandboxClient, type SandboxClient } from './clients.ts'
 import { costTable, measureCost, type CostLine } from './cost/measure.ts'
-import { writeCosts } from './cost/page.ts'
+import { writeCosts, writeFigures } from './cost/page.ts'
 import { figureTable, measureFigure, type Figure, type Line } from './figure.ts'
 import { directPath, reflexDirect, singleEvents } from './figures/direct.ts'
 import { exported } from './figures/export.ts'
@@ -72,7 +72,7 @@ Prints each figure beside a bare Worker, both under wrangler dev without tracing
   --quick              fewer runs, and fewer events in each
   --json               the samples, too
   --strict             exits with 1 where a target is missed
-  --write              writes what an event costs into docs/cost.md
+  --write              writes what was measured into the tables of docs/cost.md
   --before CHECKOUT    measures the Reflex of another checkout in the same run
   --peers DIR          runs DIR/NAME/run.sh, which prints a line of JSON, one peer after the other`
 
@@ -109,6 +109,7 @@ if (options.help || (chosen.length === 0 && !counts_cost && large.length === 0 &
   const results = await run()
   console.log(options.json ? JSON.stringify(results, null, 2) : tables(results))
   if (options.write && results.cost.length > 0) await writeCosts(results.cost)
+  if (options.write) await writeFigures(results.figures, results.peers)
   if (options.strict && [...results.figures, ...results.cost, ...results.scale].some(({ ok }) => ok === false)) process.exitCode = 1
 }
 

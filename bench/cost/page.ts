@@ -1,20 +1,40 @@
 import { readFile, writeFile } from 'node:fs/promises'
+import { number, type Line } from '../figure.ts'
+import type { PeerLine } from '../peers.ts'
 import type { CostLine } from './measure.ts'
 
 const PAGE = 'docs/cost.md'
 /** The estimate of a scope's cost reads it. */
 const FIGURES = 'src/features/statistics/http/measured.json'
-const HEAD = '| an event that is | sent |'
 
 /** Writes the figures of a run into the page on costs, and where the estimate reads them. */
 export async function writeCosts(lines: readonly CostLine[]): Promise<void> {
   const dollars = lines.map(({ event, how: sent, dollars: cost }) => ({ event, sent, dollars: Number(cost.toFixed(1)) }))
   await writeFile(FIGURES, `${JSON.stringify(dollars, null, 2)}\n`)
+  await replaceRows('| an event that is | sent |', lines.map(rowOf))
+}
+
+/** Writes rates and latencies beside their bare loops, and the figures of peers, into the page. */
+export async function writeFigures(lines: readonly Line[], peers: readonly PeerLine[]): Promise<void> {
+  const rows = lines.map(({ name, what, unit, ours, bare, ratio, target, ok }) => {
+    const values = [`${number(ours)} ${unit}`, bare === null ? '' : `${number(bare)} ${unit}`, ratio?.toFixed(2) ?? '']
+    return `| \`${name}\`: ${what} | ${values.join(' | ')} | ${target}${ok ? '' : ', missed'} |`
+  })
+  if (rows.length > 0) await replaceRows('| figure | Reflex |', rows)
+  const others = peers.map(({ name, figures: { throughput_eps, p50_ms, p99_ms } }) => {
+    const values = [throughput_eps, p50_ms, p99_ms].map((value) => (value === undefined ? '' : number(value)))
+    return `| ${[name, ...values].join(' | ')} |`
+  })
+  if (others.length > 0) await replaceRows('| peer | events/s |', others)
+}
+
+/** Replaces the rows of the table with this head. */
+async function replaceRows(head: string, rows: readonly string[]): Promise<void> {
   const page = (await readFile(PAGE, 'utf8')).split('\n')
-  const start = page.findIndex((line) => line.startsWith(HEAD))
-  if (start < 0) throw new Error(`${PAGE} has no table of what events cost`)
+  const start = page.findIndex((line) => line.startsWith(head))
+  if (start < 0) throw new Error(`${PAGE} has no table that begins with ${head}`)
   const end = page.findIndex((line, index) => index > start && !line.startsWith('|'))
-  page.splice(start + 2, end - start - 2, ...lines.map(rowOf))
+  page.splice(start + 2, end - start - 2, ...rows)
   await writeFile(PAGE, page.join('\n'))
 }
 
