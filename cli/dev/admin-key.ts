@@ -3,25 +3,29 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 
-/** `own` is a generated key that is not in .dev.vars and must be passed to the server. */
-export type AdminKey = { key: string; own: boolean }
+type Folders = { project: string; state: string }
+/** `own` is a generated secret that is not in .dev.vars and must be passed to the server. */
+export type LocalSecret = { value: string; own: boolean }
 
-/** Returns the key in .dev.vars, or a generated one that stays the same for this state folder. */
-export function adminKey(folders: { project: string; state: string }): AdminKey {
-  const configured = configuredKey(folders.project)
-  if (configured !== null) return { key: configured, own: false }
-  const path = join(folders.state, 'admin-key')
+/** The secrets that a local server needs: one that is generated stays the same for its state. */
+export const adminKey = (folders: Folders): LocalSecret => secretOf(folders, 'REFLEX_ADMIN_KEY', 'admin-key')
+export const redactionSecret = (folders: Folders): LocalSecret => secretOf(folders, 'REFLEX_REDACTION_SECRET', 'redaction-secret')
+
+function secretOf({ project, state }: Folders, name: string, file: string): LocalSecret {
+  const configured = configuredSecret(project, name)
+  if (configured !== null) return { value: configured, own: false }
+  const path = join(state, file)
   const kept = textOf(path).trim()
-  if (kept !== '') return { key: kept, own: true }
-  const key = `dev-${randomUUID().replaceAll('-', '')}`
-  mkdirSync(folders.state, { recursive: true })
-  writeFileSync(path, `${key}\n`, { mode: 0o600 })
-  return { key, own: true }
+  if (kept !== '') return { value: kept, own: true }
+  const value = `dev-${randomUUID().replaceAll('-', '')}`
+  mkdirSync(state, { recursive: true })
+  writeFileSync(path, `${value}\n`, { mode: 0o600 })
+  return { value, own: true }
 }
 
-/** The key of a project's .dev.vars, or null. */
-export const configuredKey = (project: string): string | null =>
-  parseEnv(textOf(join(project, '.dev.vars')))['REFLEX_ADMIN_KEY']?.trim() || null
+/** The secret with this name in a project's .dev.vars, or null. */
+export const configuredSecret = (project: string, name: string): string | null =>
+  parseEnv(textOf(join(project, '.dev.vars')))[name]?.trim() || null
 
 function textOf(path: string): string {
   try {

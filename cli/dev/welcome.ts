@@ -1,14 +1,17 @@
+import { firstEvent, hasTry } from '../lib/first-event.ts'
 import type { Paint } from '../lib/paint.ts'
+import { quoted } from '../lib/text.ts'
 
-type Started = { url: string; key: string; own_key: boolean; state: string; model: string; paint: Paint }
+type Started = { project: string; url: string; key: string; own_key: boolean; state: string; model: string; paint: Paint }
 
 /** The first commands that a developer needs; they can be pasted into a shell. */
-export function welcome({ url, key, own_key, state, model, paint }: Started): string[] {
+export function welcome({ project, url, key, own_key, state, model, paint }: Started): string[] {
   const row = (label: string, text: string) => `  ${paint('dim', label.padEnd(8))}${text}`
   return [
     paint('bold', `Reflex is up at ${url}`),
     '',
     row('page', `${url}: sign in with the key below`),
+    ...(hasTry(project) ? [row('try', `${url}/try: a form that sends an event`)] : []),
     row('docs', `${url}/docs/`),
     row('health', `${url}/health`),
     row('state', `${state}, kept between runs`),
@@ -19,11 +22,10 @@ export function welcome({ url, key, own_key, state, model, paint }: Started): st
     ),
     '',
     `URL=${url}`,
-    `KEY=${/^[\w.:@/+=-]+$/.test(key) ? key : `'${key.replaceAll("'", String.raw`'\''`)}'`}`,
+    `KEY=${/^[\w.:@/+=-]+$/.test(key) ? key : quoted(key)}`,
     `export REFLEX_URL="$URL" REFLEX_KEY="$KEY"`,
     '',
-    `curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "$URL/v1/scopes/chat%2Fme/events?wait=outcome" \\`,
-    `  -d '{"type": "ws.message", "connection_id": "me", "content": "hello"}'`,
+    ...firstEvent(project, '$URL'),
     '',
     paint('dim', 'Ctrl-C ends it.'),
   ]

@@ -23,3 +23,6 @@ export function wrap(text: string, width: number): string[] {
   }
   return lines
 }
+
+/** A text as one word of a shell's command. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`

@@ -64,7 +64,10 @@ export function createApp(agents: AgentRegistry, features: readonly (FeatureRout
   const open = base.route('/', healthRoutes).route('/', docsRoutes(document))
 
   // Any page may call the API: browsers add no credentials, so a page needs a key.
-  open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
+  open.use(
+    '/v1/*',
+    cors({ origin: '*', exposeHeaders: ['Retry-After', 'x-reflex-trace', 'x-reflex-scope', 'x-reflex-decided-by'], maxAge: 600 }),
+  )
   for (const routes of features.flatMap(({ open: unkeyed = [] }) => unkeyed)) open.route('/', routes)
 
   // G7: the routes above are open; every route below needs a key.

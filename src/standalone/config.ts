@@ -1,3 +1,4 @@
+import { nearestFirst } from '../base/nearest.ts'
 import type { ToolSet } from 'ai'
 import type { Seeds } from '../skills/plan/blackboard.ts'
 import type { Probes } from '../skills/cel/expression.ts'
@@ -121,20 +122,8 @@ export function checkConfig(config: ReflexConfig): void {
 function demandKnown(given: object, known: readonly string[], path: string): void {
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue
-    const [nearest = '', ...rest] = known.toSorted((one, other) => distance(name, one) - distance(name, other))
+    const [nearest = '', ...rest] = nearestFirst(name, known)
     const all = rest.toSorted().join(', ')
     throw new TypeError(`there is no setting ${path}${name}: the nearest is ${path}${nearest}; the others are ${all}`)
   }
-}
-
-/** The number of letters to add, remove or exchange (Levenshtein). */
-function distance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (const [index, letter] of Array.from(one).entries()) {
-    const next = [index + 1]
-    for (const [at, its] of Array.from(other).entries())
-      next.push(Math.min((row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1, (row[at] ?? 0) + (letter === its ? 0 : 1)))
-    row = next
-  }
-  return row.at(-1) ?? 0
 }

@@ -225,7 +225,9 @@ async function runApproved({ storage, host }: { storage: Storage; host: Host }, 
 function storageOf({ storage = 'memory' }: ReflexConfig): Storage {
   if (storage === 'memory') return memoryStorage()
   if (typeof storage === 'object' && 'runs' in storage) return storage
-  throw new TypeError('a file is a storage in Node only: import createReflex from reflex-agents/wrap/node')
+  throw new TypeError(
+    `there is no storage ${JSON.stringify(storage)} here: it is 'memory'; for 'local://FOLDER' and { file }, import createReflex from reflex-agents/wrap/node`,
+  )
 }
 
 function registerOrThrow(registry: SkillRegistry, skill: unknown): void {

@@ -3,6 +3,7 @@ import { wrapped } from '../agent/wrapped.ts'
 import { unboundedComputing } from '../base/computing.ts'
 import { hashJson, type JsonFields } from '../base/json.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
+import { fromZod } from '../contract/problem.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { RECORDING_SCHEMA, type ReplayReport } from '../features/replay/contract/replay.ts'
 import { replayChanges, type ReplayChanges } from '../features/replay/contract/what-if.ts'
@@ -108,7 +109,11 @@ export async function replayRecording(recording: Recording, { mode = 'pinned', c
   if (!changes) throw new TypeError('a what_if needs changes: name at least one')
   const parsed = replayChanges.safeParse(changes)
   if (!parsed.success)
-    throw new TypeError(`the changes are invalid: ${parsed.error.issues[0]?.path.join('.')} ${parsed.error.issues[0]?.message}`)
+    throw new TypeError(
+      `the changes are invalid: ${fromZod(parsed.error)
+        .map(({ path, message }) => `${path} ${message}`.trim())
+        .join('; ')}`,
+    )
   const manifests = new Map([changes.manifest ?? []].flat().map((given) => [given.id, manifestOf(given)] as const))
   const resolved = await resolvedOf(changes, { manifests, code: new Map(), programs: new Map(), live: null })
   return whatIf(recording, resolved, host())

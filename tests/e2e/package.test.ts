@@ -1,3 +1,4 @@
+import { launchChromium } from '../../cli/lib/chromium.ts'
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -104,6 +105,7 @@ const MADE = [
   'src/agents/hello.ts',
   'src/index.ts',
   'src/page.ts',
+  'src/try.json',
   'tests/hello.test.ts',
   'tsconfig.json',
   'wrangler.toml',
@@ -185,6 +187,16 @@ test('its local server decides the first event by its agent, and shows the dashb
       events: [{ status: 'completed', outcome: { by: 'turn', result: { text: expect.any(String) } } }],
     })
     expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain('<!doctype html>')
+    const browser = await launchChromium()
+    try {
+      const page = await browser.newPage()
+      await page.goto(`http://127.0.0.1:${port}/try`)
+      await page.getByLabel('Key').fill(key)
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByRole('status').filter({ hasText: 'Ada' }).waitFor()
+    } finally {
+      await browser.close()
+    }
   } finally {
     await server.stop()
   }

@@ -6,6 +6,7 @@ import { databaseId, migratedDatabases } from '../../deploy/database-id.ts'
 import { deployedUrl } from '../../deploy/deployed-url.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
 import { buildDashboard } from '../../lib/dashboard.ts'
+import { firstEvent } from '../../lib/first-event.ts'
 import { temporaryFolder } from '../../lib/temporary-folder.ts'
 import { PREPARED, wranglerScript } from '../../lib/wrangler.ts'
 import { projectFolder } from './folder.ts'
@@ -56,10 +57,10 @@ async function deploy(project: string): Promise<void> {
   } catch (error) {
     throw new CliError(messageOf(error), ONCE, error)
   }
-  console.log(nextSteps(existsSync(output) ? deployedUrl(readFileSync(output, 'utf8')) : null))
+  console.log(nextSteps(project, existsSync(output) ? deployedUrl(readFileSync(output, 'utf8')) : null))
 }
 
-const nextSteps = (url: string | null): string => `
+const nextSteps = (project: string, url: string | null): string => `
 Deployed. Everything is closed until there is an admin key; make one, and keep it:
 
 KEY=$(openssl rand -hex 32); echo "$KEY"
@@ -67,6 +68,5 @@ printf %s "$KEY" | npx wrangler secret put REFLEX_ADMIN_KEY
 
 Send the first event and wait for its outcome:
 
-curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' '${url ?? 'https://YOUR-WORKER.workers.dev'}/v1/scopes/chat%2Fme/events?wait=outcome' \\
-  -d '{"type": "ws.message", "connection_id": "me", "content": "hello"}'
+${firstEvent(project, url ?? 'https://YOUR-WORKER.workers.dev').join('\n')}
 `

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { adminKey } from '../../dev/admin-key.ts'
+import { adminKey, redactionSecret } from '../../dev/admin-key.ts'
 import { quieter } from '../../dev/server-output.ts'
 import { startStackMapper } from '../../dev/stack-mapper.ts'
 import { supervise } from '../../dev/supervise.ts'
@@ -62,7 +62,7 @@ async function dev(project: string, options: DevOptions, signal: AbortSignal): P
   const changes = watchChanges(project)
   const mapper = await startStackMapper(project)
   const starts: Promise<LocalServer>[] = []
-  console.log('Starting …')
+  console.log('Starting: the Worker is built and its tables are laid, which takes up to a minute …')
   const start = async () => {
     signal.throwIfAborted()
     const again = starts.length > 0
@@ -92,7 +92,8 @@ type DevRun = {
 
 /** Starts the server and prints the welcome text once it is up. */
 async function runServer({ project, options, state, signal, again, stack_mapper, started }: DevRun): Promise<LocalServer> {
-  const { key, own } = adminKey({ project, state })
+  const { value: key, own } = adminKey({ project, state })
+  const redaction = redactionSecret({ project, state })
   let up = false
   const quiet = quieter((text) => process.stdout.write(text))
   const starting = startServer({
@@ -100,7 +101,11 @@ async function runServer({ project, options, state, signal, again, stack_mapper,
     persist_to: state,
     port: options.port,
     signal,
-    vars: { REFLEX_STACK_MAPPER: stack_mapper, ...(own && { REFLEX_ADMIN_KEY: key }) },
+    vars: {
+      REFLEX_STACK_MAPPER: stack_mapper,
+      ...(own && { REFLEX_ADMIN_KEY: key }),
+      ...(redaction.own && { REFLEX_REDACTION_SECRET: redaction.value }),
+    },
     // Until the server is up, its output matters only if it fails; the error then contains it.
     output: (text) => up && quiet(text),
   })
@@ -114,7 +119,7 @@ async function runServer({ project, options, state, signal, again, stack_mapper,
   }
   const paint = painter(process.stdout)
   if (again) console.log(paint('bold', `Reflex is up again at ${server.url}`))
-  else console.log(welcome({ url: server.url, key, own_key: own, state: options.state, model, paint }).join('\n'))
+  else console.log(welcome({ project, url: server.url, key, own_key: own, state: options.state, model, paint }).join('\n'))
   up = true
   return server
 }

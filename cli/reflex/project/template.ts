@@ -56,7 +56,7 @@ function manifest(name: string, spec: string, versions: Versions, isWorker: bool
       ? at('@cloudflare/vitest-plugin', '@cloudflare/workers-types', 'typescript', 'vitest', 'wrangler')
       : at('@types/node', 'typescript', 'vitest'),
     engines: { node: LEAST_NODE },
-    ...(isWorker && { allowScripts: { esbuild: true, workerd: true } }),
+    ...(isWorker && { allowScripts: { esbuild: true, node: true, workerd: true } }),
   }
   return `${JSON.stringify(content, null, 2)}\n`
 }
@@ -98,6 +98,7 @@ function agentFiles(agent: string): string {
   return `| \`src/agents/${agent}.ts\` | the agent: which scopes it serves, which events it wants, what its turn does |
 | \`src/index.ts\` | the deployment: its agents, and the Durable Object classes |
 | \`src/page.ts\` | the page at \`/try\`, which sends one event |
+| \`src/try.json\` | the form of that page, and the first event that \`npm run dev\` prints |
 | \`wrangler.toml\` | bindings and variables, each with a comment |
 | \`tests/${agent}.test.ts\` | tests of the deployment |
 | \`.dev.vars\` | keys and variables of the local server, one NAME=value a line; git ignores it |`

@@ -41,7 +41,7 @@ export const groups = operation(dead_letter_groups.at, 'groupDeadLetters', 'Grou
   command: {
     usage: 'groups',
     flags: dead_letter_groups.flags,
-    table: { columns: dead_letter_groups.columns, empty: 'There are no dead letters.' },
+    table: { columns: dead_letter_groups.columns, most: null, empty: 'There are no dead letters.' },
   },
 })
 

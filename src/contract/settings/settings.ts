@@ -19,7 +19,7 @@ import { defaultRetry, effectiveRetry, mergeRetry, namesTwoAttempts, onToolError
 import { fitsBytes } from '../../base/json.ts'
 import { originSettings } from './origins.ts'
 import { overlap, whenFunctions, whenWindows } from './when.ts'
-import { setting } from '../setting.ts'
+import { closed, setting } from '../setting.ts'
 import { webhooks } from '../../features/notices/contract/setting.ts'
 
 /** The settings by which skills fit a scope, and that choose between them. */
@@ -70,7 +70,7 @@ const skillSettings = {
 
 const WHEN = Object.keys(whenWindows)
 
-const tokenBudget = z.strictObject({
+const tokenBudget = closed({
   tokens: z.int().min(0).meta({ description: 'Input and output tokens together.' }),
   per: z.enum(['hour', 'day', 'total']).meta({ description: 'Hours and days are in UTC.' }),
 })
@@ -300,8 +300,9 @@ const patchFields = {
 }
 
 /** A merge patch: omitted settings stay, null restores the default. */
-export const settingsPatch = z
-  .strictObject(Object.fromEntries(Object.entries(patchFields).map(([name, schema]) => [name, patchOf(schema)])) as PatchShape)
+export const settingsPatch = closed(
+  Object.fromEntries(Object.entries(patchFields).map(([name, schema]) => [name, patchOf(schema)])) as PatchShape,
+)
   .refine((patch) => !namesTwoAttempts(patch), 'max_attempts and retry.max_attempts are one setting: set only one')
   .refine((patch) => fitsBytes(JSON.stringify(patch), limits.settings_bytes), 'settings must be at most 64 kB in total')
 type PatchShape = { [Name in keyof typeof patchFields]: z.ZodOptional<z.ZodNullable<(typeof patchFields)[Name]>> }

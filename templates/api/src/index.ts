@@ -1,25 +1,14 @@
 import { reflex } from 'reflex-agents'
 import { api } from './agents/api.ts'
 import { page, script } from './page.ts'
+import form from './try.json'
 
 // The first agent whose pattern matches serves a scope; the built-in `prompted` serves the rest.
 const worker = reflex({ agents: [api] })
 export const { Scope, Sweeper, GlobalKey, Learner, Ledger } = worker
 
-/** A page to try it: wrangler.toml sends its addresses here. */
-const pages: Readonly<Record<string, () => Response>> = {
-  '/try': () =>
-    page({
-      title: 'Orders',
-      scope: 'orders/eu',
-      event: { type: 'order.placed' },
-      fields: [
-        { name: 'order', label: 'Order', value: 'A-1001' },
-        { name: 'item', label: 'Item', value: 'chair' },
-      ],
-    }),
-  '/try.js': script,
-}
+/** A page to try it, with the first event of try.json: wrangler.toml sends its addresses here. */
+const pages: Readonly<Record<string, () => Response>> = { '/try': () => page(form), '/try.js': script }
 
 export default {
   ...worker.handlers,

@@ -59,9 +59,10 @@ form.addEventListener('submit', async (submitted) => {
     })
     const answer = await response.json()
     if (!response.ok) throw new Error(answer.detail ?? answer.title)
-    const { text } = answer.outcome?.result ?? {}
-    status.textContent = text ?? answer.status + (answer.outcome ? ', by ' + answer.outcome.by : '')
-    detail.textContent = JSON.stringify(answer, null, 2)
+    const [event] = answer.events
+    const { by, idle, result } = event.outcome ?? {}
+    status.textContent = result?.text ?? event.status + (by ? ', by ' + by : '') + (idle ? ', which did nothing' : '')
+    detail.textContent = JSON.stringify(event, null, 2)
   } catch (error) {
     status.textContent = error.message
   }

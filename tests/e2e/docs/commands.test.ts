@@ -67,7 +67,7 @@ auth() { curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json
 
 /** The reader pastes what `npm run dev` prints. It sets what the command `reflex` needs, too. */
 const pasted = (): string =>
-  welcome({ url: server.url, key: ADMIN_KEY, own_key: true, state: '.reflex', model: 'offline', paint: plainPaint })
+  welcome({ project: folder, url: server.url, key: ADMIN_KEY, own_key: true, state: '.reflex', model: 'offline', paint: plainPaint })
     .filter((line) => /^(?:URL=|KEY=|export )/.test(line))
     .join('\n')
 

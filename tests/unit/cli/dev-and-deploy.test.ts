@@ -1,3 +1,4 @@
+import { firstEvent } from '../../../cli/lib/first-event.ts'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -16,15 +17,15 @@ describe('the development server’s key', () => {
 
   test('is that of .dev.vars', () => {
     writeFileSync(path.join(repository, '.dev.vars'), '# mine\nREFLEX_ADMIN_KEY="a key"\nREFLEX_MODEL=offline\n')
-    expect(adminKey(folders())).toEqual({ key: 'a key', own: false })
+    expect(adminKey(folders())).toEqual({ value: 'a key', own: false })
   })
 
   test('else is made once for the state, for its owner only', () => {
     writeFileSync(path.join(repository, '.dev.vars'), 'REFLEX_ADMIN_KEY=\n')
-    const { key, own } = adminKey(folders())
-    expect(key).toMatch(/^dev-[0-9a-f]{32}$/)
+    const { value, own } = adminKey(folders())
+    expect(value).toMatch(/^dev-[0-9a-f]{32}$/)
     expect(own).toBe(true)
-    expect(adminKey(folders())).toEqual({ key, own: true })
+    expect(adminKey(folders())).toEqual({ value, own: true })
     expect(statSync(path.join(repository, 'state/admin-key')).mode & 0o777).toBe(0o600)
   })
 
@@ -32,9 +33,28 @@ describe('the development server’s key', () => {
     ['dev-12ab', 'KEY=dev-12ab'],
     ["it's $mine", String.raw`KEY='it'\''s $mine'`],
   ])('%j is printed so that a shell takes it', (key, line) => {
-    expect(welcome({ url: 'http://127.0.0.1:1', key, own_key: true, state: '.reflex', model: 'offline', paint: plainPaint })).toContain(
-      line,
-    )
+    expect(
+      welcome({
+        project: repository,
+        url: 'http://127.0.0.1:1',
+        key,
+        own_key: true,
+        state: '.reflex',
+        model: 'offline',
+        paint: plainPaint,
+      }),
+    ).toContain(line)
+  })
+})
+
+test.each(['chat', 'inbox', 'guard', 'api'])('the first event of a project %s is that of its form', (template) => {
+  const project = path.join('templates', template)
+  const { scope, event, fields } = JSON.parse(readFileSync(path.join(project, 'src/try.json'), 'utf8'))
+  const [address, body] = firstEvent(project, '$URL')
+  expect(address).toContain(`$URL/v1/scopes/${encodeURIComponent(scope)}/events?wait=outcome`)
+  expect(JSON.parse(/-d '(.*)'$/.exec(body ?? '')?.[1] ?? '')).toEqual({
+    ...event,
+    ...Object.fromEntries(fields.map((field: { name: string; value: string }) => [field.name, field.value])),
   })
 })
 

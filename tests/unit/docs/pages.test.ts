@@ -11,7 +11,7 @@ const docs = all.filter((page) => page.startsWith('docs/'))
 const withoutCode = (page: string): string => readFileSync(page, 'utf8').replaceAll(/^ *```[^]*?^ *```$/gm, '')
 
 /** Files of a user's project: those that `init` writes, and the README's own. */
-const OF_A_PROJECT = /^(?:src\/agents\/|src\/page\.ts$|tests\/hello\.test\.ts$)/
+const OF_A_PROJECT = /^(?:src\/agents\/|src\/(?:page\.ts|try\.json)$|tests\/hello\.test\.ts$)/
 
 const anchorsIn = (page: string): string[] => Array.from(withoutCode(page).matchAll(/^#+ (.*)$/gm), ([, heading = '']) => anchorOf(heading))
 

@@ -10,7 +10,7 @@ const deciders = [
   { metric: 'events.by_reflex', text: 'Reflex', path: '/reflexes' },
   { metric: 'events.by_decision', text: 'Decision model', path: '/decisions' },
   { metric: 'events.by_turn', text: 'Turn', path: '/scopes' },
-  { metric: 'events.by_condition', text: 'Nobody: the condition did not hold', path: '/scopes' },
+  { metric: 'events.by_condition', text: 'Nobody: no agent acted', path: '/scopes' },
   { metric: 'events.dead_lettered', text: 'Dead letter', path: '/dead-letters' },
 ] as const
 

@@ -1,5 +1,6 @@
 import { replies } from '../../../contract/words.ts'
 import { z } from 'zod'
+import { closed } from '../../../contract/setting.ts'
 import { agreement, atLeastAllowed, DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 
 const fields = {
@@ -48,18 +49,16 @@ export const learningSettings = z
 export type LearningSettings = z.infer<typeof learningSettings>
 
 /** A patch changes each field separately; null restores the default. */
-export const learningPatch = z
-  .strictObject({
-    mode: fields.mode.nullable().optional(),
-    min_agreement: fields.min_agreement.nullable().optional(),
-    min_support: fields.min_support.nullable().optional(),
-    window: fields.window.nullable().optional(),
-    trusted_sources: fields.trusted_sources.nullable().optional(),
-    replies: fields.replies.nullable().optional(),
-    final_tools: fields.final_tools.nullable().optional(),
-    audit_share: fields.audit_share.nullable().optional(),
-  })
-  .describe('How reflexes and skills are learned from decisions. Omitted fields stay unchanged.')
+export const learningPatch = closed({
+  mode: fields.mode.nullable().optional(),
+  min_agreement: fields.min_agreement.nullable().optional(),
+  min_support: fields.min_support.nullable().optional(),
+  window: fields.window.nullable().optional(),
+  trusted_sources: fields.trusted_sources.nullable().optional(),
+  replies: fields.replies.nullable().optional(),
+  final_tools: fields.final_tools.nullable().optional(),
+  audit_share: fields.audit_share.nullable().optional(),
+}).describe('How reflexes and skills are learned from decisions. Omitted fields stay unchanged.')
 export type LearningPatch = z.infer<typeof learningPatch>
 
 export const defaultLearning: LearningSettings = {

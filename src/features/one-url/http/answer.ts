@@ -75,7 +75,10 @@ function scopeOf(c: Context<AuthEnv>, { user }: ParsedRequest): string {
   const scope = named ?? (user === undefined ? `key/${plainName(principal.name)}` : `user/${plainName(user)}`)
   if (!scopeName.safeParse(scope).success)
     throw refusal('invalid-scope', 'The scope is not valid: it has 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /.')
-  if (!coversScope(principal, scope)) throw forbidden(`The key ${principal.name} does not cover the scope ${scope}.`)
+  if (!coversScope(principal, scope))
+    throw forbidden(
+      `The key ${principal.name} does not cover the scope ${scope}.${named === undefined ? ' Name one that it covers in the header x-reflex-scope.' : ''}`,
+    )
   return scope
 }
 
