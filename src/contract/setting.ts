@@ -10,6 +10,6 @@ export const closed = <Shape extends z.ZodRawShape>(shape: Shape) => z.strictObj
 
 const unknownIn = (known: readonly string[]) => (issue: z.core.$ZodRawIssue) => {
   if (issue.code !== 'unrecognized_keys') return undefined
-  const names = (issue['keys'] as string[]).slice(0, 3).map((name) => `${name} (the nearest is ${nearestFirst(name, known)[0]})`)
+  const names = issue.keys.slice(0, 3).map((name) => `${name} (the nearest is ${nearestFirst(name, known)[0]})`)
   return `there is no ${names.join(', ')}`
 }

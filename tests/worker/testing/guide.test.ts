@@ -18,7 +18,7 @@ test('asks the model again a minute after a failure', async () => {
   const settings = { retry: { backoff_ms: 60_000 } }
   const scope = await testScope(greeter, { settings, model: [new Error('the model broke'), 'Hello!'] })
   const id = await scope.post(says('Hello'))
-  await vi.waitFor(async () => expect(await scope.log('event-retried')).toHaveLength(1))
+  await vi.waitFor(async () => expect(await scope.log('event-retried')).toHaveLength(1), { timeout: 20_000 })
   await scope.advance(120_000)
   expect(await scope.outcome(id)).toMatchObject({ status: 'completed', attempts: 2 })
 })

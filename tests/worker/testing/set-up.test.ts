@@ -22,7 +22,9 @@ test('asks a person before it opens the back door', async () => {
   await scope.send(says('Please open the back door'))
   expect(await scope.calls()).toEqual([])
   await scope.approve()
-  await vi.waitFor(async () => expect(await scope.calls()).toMatchObject([{ tool: 'open_door', input: { door: 'back' }, status: 'ok' }]))
+  await vi.waitFor(async () => expect(await scope.calls()).toMatchObject([{ tool: 'open_door', input: { door: 'back' }, status: 'ok' }]), {
+    timeout: 20_000,
+  })
 })
 
 test('answers a greeting by a reflex, without the model', async () => {
@@ -47,7 +49,7 @@ test('takes a delivery of a hook as an event', async () => {
   const event = { type: '"ws.message"', connection_id: 'body.who', content: '"It rings."' }
   await scope.api('PUT /v1/hooks/bell', { scope: scope.name, scheme: 'github', event })
   await scope.api('POST /v1/hooks/bell', '{"who": "ada"}', { 'X-Hub-Signature-256': await signature('a secret', '{"who": "ada"}') })
-  await vi.waitFor(async () => expect(await scope.replies()).toEqual(['Who is there?']))
+  await vi.waitFor(async () => expect(await scope.replies()).toEqual(['Who is there?']), { timeout: 20_000 })
 })
 
 async function signature(secret: string, body: string): Promise<string> {

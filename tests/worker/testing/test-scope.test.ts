@@ -84,7 +84,7 @@ test('a killed scope continues: the event gets its outcome, and the tool ran onc
   })
   const scope = await testScope(porter)
   const id = await scope.post(ring('Bob'))
-  await vi.waitFor(async () => expect(await scope.calls()).toHaveLength(1))
+  await vi.waitFor(async () => expect(await scope.calls()).toHaveLength(1), { timeout: 20_000 })
   killed = true
   await scope.kill()
   expect(await scope.outcome(id)).toMatchObject({ status: 'completed', outcome: { by: 'turn', result: { opened: 'Bob' } } })

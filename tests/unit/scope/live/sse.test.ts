@@ -41,7 +41,7 @@ test('a reader that has taken everything waits as long as there is nothing new',
   const reader = open('patient')
   await reader.read()
   await reader.read()
-  await vi.waitFor(() => expect(used).toHaveBeenCalledTimes(2))
+  await vi.waitFor(() => expect(used).toHaveBeenCalledTimes(2), { timeout: 20_000 })
   clock.now = 10 * PATIENCE_MS
   open('second')
   expect(streams.keys).toEqual(['patient', 'second'])

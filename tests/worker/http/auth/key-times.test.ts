@@ -35,7 +35,7 @@ test('the last use of a key is known to an hour, and is no write for each reques
   await call('/v1/key', { key: `${key.slice(0, -1)}${key.endsWith('A') ? 'B' : 'A'}` })
   expect((await listed(id))?.used_at).toBeNull()
   expect((await call('/v1/key', { key })).status).toBe(200)
-  await vi.waitFor(async () => expect((await listed(id))?.used_at).toMatch(/^20/))
+  await vi.waitFor(async () => expect((await listed(id))?.used_at).toMatch(/^20/), { timeout: 20_000 })
   await set('used_at', 1, id)
   expect((await call('/v1/key', { key })).status).toBe(200)
   expect((await listed(id))?.used_at).toBe('1970-01-01T00:00:00.001Z')
