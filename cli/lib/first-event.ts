@@ -7,7 +7,7 @@ type Form = { scope: string; event: Readonly<Record<string, unknown>>; fields: r
 /** Chats are served by the agents of this package. */
 const CHAT: Form = { scope: 'chat/me', event: { type: 'ws.message', connection_id: 'me' }, fields: [{ name: 'content', value: 'hello' }] }
 
-/** True if the project has the page at `/try`, as those of `reflex init` do. */
+/** True if the project has the page at `/try`, as each project of `reflex init` has. */
 export const hasTry = (project: string): boolean => formOf(project) !== CHAT
 
 /** A command that sends the first event of a project and waits for its outcome. */
