@@ -1,6 +1,4 @@
 /** The pages on what decides: loaded together, when the first of them is opened. */
-export { default as Decisions } from './pages/decisions/page.tsx'
-export { default as Learning } from './pages/learning/page.tsx'
 export { default as Reflex } from './pages/reflex/page.tsx'
 export { default as Reflexes } from './pages/reflexes/page.tsx'
 export { default as Skill } from './pages/skill/page.tsx'
