@@ -89,7 +89,7 @@ describe('a condition that would take ages is refused', () => {
     ['one hidden in an argument', 'by_source.exists(a, a.contains(string([1].exists(b, true))))'],
     ['doubling by bind', 'cel.bind(a, "xxxx", cel.bind(b, a + a, cel.bind(c, b + b, size(c) > 0)))'],
     ['doubling by map', '[[1]].map(x, x + x).map(x, x + x).size() > 0'],
-    ['a regular expression', '"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!".matches("(a+)+$")'],
+    ['a regular expression that comes from the context', '"a".matches(by_source.map(a, a)[0])'],
     ['too many operators', `total > 0${' && total > 0'.repeat(100)}`],
     ['too deep a nesting', `${'('.repeat(500)}true${')'.repeat(500)}`],
     ['a chain of negations', `${'!'.repeat(1000)}true`],
