@@ -193,7 +193,7 @@ test('its local server decides the first event by its agent, and shows the dashb
       await page.goto(`http://127.0.0.1:${port}/try`)
       await page.getByLabel('Key').fill(key)
       await page.getByRole('button', { name: 'Send' }).click()
-      await page.getByRole('status').filter({ hasText: 'Ada' }).waitFor()
+      await page.getByRole('status').filter({ hasText: 'The message' }).waitFor()
     } finally {
       await browser.close()
     }

@@ -23,7 +23,7 @@ import { propose, twoSteps } from '../../../support/two-step-skill.ts'
 const MINUTE_MS = 60_000
 let network: ReturnType<typeof controlPlaneNetwork>
 const HOUR_MS = 60 * MINUTE_MS
-// What was reported is noted once an hour: no hour begins while the tests advance.
+// The time of the last report is noted once an hour: no hour begins while the tests advance.
 let now = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS
 
 beforeAll(async () => {

@@ -39,7 +39,7 @@ const waitingOf = async (scope: string, id: string) => (await stubOf(scope).even
 
 describe('a budget in money', () => {
   test('sets no alarm and writes no row in a day of silence', async () => {
-    // The first test of the file: rows of other scopes would be counted, too.
+    // This test is the first of the file: rows of other scopes would be counted, too.
     const scope = await scopeAt(10)
     await sendAndSettle(stubOf(scope), note(scope, 'a'))
     expect(await inBudget(({ storage }) => storage.getAlarm())).toBeNull()
