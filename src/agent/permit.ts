@@ -1,3 +1,4 @@
+import { flawsText } from '../base/error-text.ts'
 import { createHash } from 'node:crypto'
 import type { AgentRegistry } from './registry.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
@@ -150,5 +151,5 @@ function emission(
     scope,
   })
   if (parsed.ok) return { ok: true, lane: true, work: { kind: 'event', event: parsed.event } }
-  return refused(`the event is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')}`)
+  return refused(`the event is not valid: ${flawsText(parsed.errors)}`)
 }

@@ -30,3 +30,7 @@ function cutToBytes(text: string, most: number): string {
   // Drops a character that the cut split.
   return bytes.length <= most ? text.slice(0, most) : new TextDecoder().decode(bytes.subarray(0, most)).replace(/\uFFFD+$/, '')
 }
+
+/** The flaws of a value in one line, each with its place. */
+export const flawsText = (flaws: readonly { path: string; message: string }[]): string =>
+  flaws.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')

@@ -1,3 +1,4 @@
+import { flawsText } from '../base/error-text.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import {
   type LanguageModel,
@@ -234,5 +235,5 @@ function registerOrThrow(registry: SkillRegistry, skill: unknown): void {
   const { manifest, state } = skill as { manifest?: unknown; state?: SkillState }
   const registered = manifest === undefined ? registry.register(skill) : registry.register(manifest, { state })
   if (registered.ok) return
-  throw new TypeError(`a skill is ${registered.reason}: ${registered.errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
+  throw new TypeError(`a skill is ${registered.reason}: ${flawsText(registered.errors)}`)
 }

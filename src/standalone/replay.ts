@@ -1,3 +1,4 @@
+import { flawsText } from '../base/error-text.ts'
 import { buildRegistry } from '../agent/registry.ts'
 import { wrapped } from '../agent/wrapped.ts'
 import { unboundedComputing } from '../base/computing.ts'
@@ -108,12 +109,7 @@ export async function replayRecording(recording: Recording, { mode = 'pinned', c
   if (mode === 'pinned') return replay(recording, host())
   if (!changes) throw new TypeError('a what_if needs changes: name at least one')
   const parsed = replayChanges.safeParse(changes)
-  if (!parsed.success)
-    throw new TypeError(
-      `the changes are invalid: ${fromZod(parsed.error)
-        .map(({ path, message }) => `${path} ${message}`.trim())
-        .join('; ')}`,
-    )
+  if (!parsed.success) throw new TypeError(`the changes are invalid: ${flawsText(fromZod(parsed.error))}`)
   const manifests = new Map([changes.manifest ?? []].flat().map((given) => [given.id, manifestOf(given)] as const))
   const resolved = await resolvedOf(changes, { manifests, code: new Map(), programs: new Map(), live: null })
   return whatIf(recording, resolved, host())
@@ -121,6 +117,6 @@ export async function replayRecording(recording: Recording, { mode = 'pinned', c
 
 function manifestOf(given: unknown) {
   const parsed = parseManifest(given)
-  if (!parsed.ok) throw new TypeError(`a manifest is invalid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
+  if (!parsed.ok) throw new TypeError(`a manifest is invalid: ${flawsText(parsed.errors)}`)
   return parsed.manifest
 }

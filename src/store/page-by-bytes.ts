@@ -1,4 +1,4 @@
-import { desc, getTableColumns, inArray, sql, type Column, type SQL, type Table, and, eq, lt, or } from 'drizzle-orm'
+import { asc, desc, getTableColumns, gte, inArray, sql, type Column, type SQL, type Table, and, eq, lt, or } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { AnySQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { limits } from '../base/limits.ts'
@@ -63,6 +63,23 @@ export async function listByAge<From extends Listed>(
     .where(inArray(from.id, keysOfPage({ from, where, key: from.id, at, bytes, limit })))
     .orderBy(desc(at), desc(from.id))
   return pageOf(rows as (From['$inferSelect'] & { bytes: number })[], limit)
+}
+
+/** True at or after `since` and before `until`, which are ISO times. */
+export const between = (at: Column, { since, until }: { since?: string | undefined; until?: string | undefined }): SQL | undefined =>
+  and(since === undefined ? undefined : gte(at, Date.parse(since)), until === undefined ? undefined : lt(at, Date.parse(until)))
+
+/** Deletes at most `limit` rows before `before` (ms), the oldest first; returns the number. */
+export async function forgetByAge(
+  db: D1Database,
+  { from, at }: { from: Listed; at: Column },
+  before: number,
+  limit: number,
+): Promise<number> {
+  const orm = drizzle(db)
+  const old = orm.select({ id: from.id }).from<SQLiteTable>(from).where(lt(at, before)).orderBy(asc(at)).limit(limit)
+  const { meta } = await orm.delete(from).where(inArray(from.id, old)).run()
+  return meta.changes
 }
 
 /** A position in a list ordered by age, newest first, then by id; `at` is in ms. */

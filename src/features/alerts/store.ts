@@ -1,10 +1,9 @@
-import { and, eq, gte, lt, sql } from 'drizzle-orm'
-import { drizzle } from 'drizzle-orm/d1'
+import { and, eq } from 'drizzle-orm'
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { jsonChunks, type Json } from '../../base/json.ts'
 import type { Alert, AlertName } from '../../contract/alert.ts'
 import { areCovered } from '../../store/access/keys.ts'
-import { listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
+import { between, forgetByAge, listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
 
 /** The alerts that the sweep raised. */
 export const alerts = sqliteTable(
@@ -42,19 +41,11 @@ export async function listAlerts(db: D1Database, { name, since, until, ...page }
   const condition = and(
     areCovered(alerts.reach, page.patterns),
     name === undefined ? undefined : eq(alerts.name, name),
-    since === undefined ? undefined : gte(alerts.at, Date.parse(since)),
-    until === undefined ? undefined : lt(alerts.at, Date.parse(until)),
+    between(alerts.at, { since, until }),
   )
   const from = { from: alerts, at: alerts.at, long: [alerts.summary, alerts.details, alerts.reach] }
   return listByAge(db, from, { ...page, patterns: ['*'] }, condition)
 }
 
-/** Deletes at most `limit` alerts before `before` (ms); returns the number. */
-export async function forgetAlerts(db: D1Database, before: number, limit: number): Promise<number> {
-  const old = sql`(SELECT id FROM ${alerts} WHERE ${lt(alerts.at, before)} ORDER BY at LIMIT ${limit})`
-  const { meta } = await drizzle(db)
-    .delete(alerts)
-    .where(sql`${alerts.id} IN ${old}`)
-    .run()
-  return meta.changes
-}
+export const forgetAlerts = (db: D1Database, before: number, limit: number): Promise<number> =>
+  forgetByAge(db, { from: alerts, at: alerts.at }, before, limit)

@@ -1,10 +1,9 @@
-import { and, eq, gte, lt, or, sql } from 'drizzle-orm'
-import { drizzle } from 'drizzle-orm/d1'
+import { and, eq, or } from 'drizzle-orm'
 import { index, integer, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 import type { Change } from '../../contract/change.ts'
 import { areCovered } from '../../store/access/keys.ts'
 import { within } from '../../store/events.ts'
-import { listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
+import { between, forgetByAge, listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
 
 /** The changes that people made with their keys. `nth` numbers the actions of a key. */
 export const actions = sqliteTable(
@@ -51,19 +50,11 @@ export async function listActions(db: D1Database, { scope, key, action, since, u
     scope === undefined ? undefined : within(actions.scope, [scope]),
     key === undefined ? undefined : or(eq(actions.key_id, key), eq(actions.key_name, key)),
     action === undefined ? undefined : eq(actions.action, action),
-    since === undefined ? undefined : gte(actions.at, Date.parse(since)),
-    until === undefined ? undefined : lt(actions.at, Date.parse(until)),
+    between(actions.at, { since, until }),
   )
   const from = { from: actions, at: actions.at, long: [actions.key_name, actions.reach, actions.target] }
   return listByAge(db, from, { ...rest, patterns: ['*'] }, condition)
 }
 
-/** Deletes at most `limit` actions before `before` (ms); returns the number. */
-export async function forgetActions(db: D1Database, before: number, limit: number): Promise<number> {
-  const old = sql`(SELECT id FROM ${actions} WHERE ${lt(actions.at, before)} ORDER BY at LIMIT ${limit})`
-  const { meta } = await drizzle(db)
-    .delete(actions)
-    .where(sql`${actions.id} IN ${old}`)
-    .run()
-  return meta.changes
-}
+export const forgetActions = (db: D1Database, before: number, limit: number): Promise<number> =>
+  forgetByAge(db, { from: actions, at: actions.at }, before, limit)

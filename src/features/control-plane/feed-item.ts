@@ -1,3 +1,4 @@
+import { flawsText } from '../../base/error-text.ts'
 import { hashJson } from '../../base/json.ts'
 import type { FeedItem } from './contract/skill-feed.ts'
 import { anything, checkManifest } from '../../skills/check.ts'
@@ -10,10 +11,10 @@ export async function manifestOf({ id, version, hash, manifest: json }: FeedItem
   const refused = (problem: string): Read => ({ ok: false, problem })
   if ((await hashJson(json)) !== hash) return refused('the hash is not that of the manifest')
   const parsed = parseManifest(json)
-  if (!parsed.ok) return refused(`the manifest is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
+  if (!parsed.ok) return refused(`the manifest is not valid: ${flawsText(parsed.errors)}`)
   const { manifest } = parsed
   if (manifest.id !== id || manifest.version !== version) return refused('the manifest has another id or version')
   const checked = checkManifest(manifest, anything(manifest))
   if (checked.ok) return { ok: true, manifest }
-  return refused(`the manifest is not valid: ${checked.errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
+  return refused(`the manifest is not valid: ${flawsText(checked.errors)}`)
 }

@@ -30,14 +30,8 @@ export const letterJobRoutes = resource().openapiRoutes([
   }),
 ])
 
-const present = ({ id, verb, by, started_at, ended_at, total, done, failed, error }: LetterJobRow) => ({
-  ...withIso({ id, verb, by, started_at }, ['started_at']),
-  ended_at: ended_at === null ? null : new Date(ended_at).toISOString(),
-  total,
-  done,
-  failed,
-  error,
-})
+const present = ({ id, verb, by, started_at, ended_at, total, done, failed, error }: LetterJobRow) =>
+  withIso({ id, verb, by, started_at, ended_at, total, done, failed, error }, ['started_at', 'ended_at'])
 
 const PAGE = 100
 /** The time that one request, or one sweep, gives to a job. */

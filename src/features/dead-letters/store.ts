@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/d1'
 import { eq, isNull } from 'drizzle-orm'
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { PagePosition } from '../../store/page-by-bytes.ts'
+import { forgetByAge, type PagePosition } from '../../store/page-by-bytes.ts'
 
 type Which = { scope?: string | undefined; type?: string | undefined; error?: string | undefined; ids?: readonly string[] | undefined }
 
@@ -61,8 +61,6 @@ export async function updateJob(db: D1Database, id: string, progress: Progress):
   await drizzle(db).update(letterJobs).set(progress).where(eq(letterJobs.id, id)).run()
 }
 
-/** Deletes at most `limit` ended jobs before `before` (ms); returns the number. */
-export async function forgetJobs(db: D1Database, before: number, limit: number): Promise<number> {
-  const sql = 'DELETE FROM letter_jobs WHERE id IN (SELECT id FROM letter_jobs WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2)'
-  return (await db.prepare(sql).bind(before, limit).run()).meta.changes
-}
+/** A job that has not ended has no age. */
+export const forgetJobs = (db: D1Database, before: number, limit: number): Promise<number> =>
+  forgetByAge(db, { from: letterJobs, at: letterJobs.ended_at }, before, limit)
