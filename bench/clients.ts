@@ -127,6 +127,7 @@ export function sandboxClient(url: string) {
     firstOfReflex: () => ask<number[]>('first-of-reflex'),
     gate: () => ask<number[]>('gate'),
     bulletin: () => ask<number[]>('bulletin'),
+    origins: () => ask<number[]>('origins'),
     toolProxy: () => ask<number[]>('tool-proxy'),
     toolLog: () => ask<number[]>('tool-log'),
     effectLog: () => ask<number[]>('effect-log'),

@@ -79,6 +79,13 @@ export const sandboxFigures: Figure[] = [
     sample: async (sandbox) => median(await sandbox.gate()),
   }),
   alone({
+    name: 'origins',
+    what: 'who named the arguments of a call, 10,000 outputs',
+    unit: 'ms',
+    target: { at_most: 1 },
+    sample: async (sandbox) => median(await sandbox.origins()),
+  }),
+  alone({
     name: 'bulletin',
     what: "a turn's bulletin out of 1,000 active skills",
     unit: 'ms',

@@ -4,6 +4,7 @@ import type { Program } from '../../src/reflexes/sandbox.ts'
 import { hostilePrograms } from '../../tests/support/hostile-programs.ts'
 import { contextOf4kB } from './context.ts'
 import type { Lane } from './lane.ts'
+import { origins } from './origins.ts'
 import { bulletin, gate, logging, proxy } from './skills.ts'
 import { blocks, timed } from './timed.ts'
 
@@ -35,6 +36,7 @@ const measures: Record<string, (env: Env) => unknown> = {
   },
   gate,
   bulletin,
+  origins,
   'tool-proxy': proxy,
   'tool-log': logging,
   'effect-log': ({ LANE }) => LANE.getByName('bench').measure(),

@@ -47,6 +47,12 @@ type LoggedEffect = { kind: string; effect_id: string; tool: string; input?: unk
 /** The output of a call. */
 type Given = Pick<EffectRequest, 'tool' | 'definition' | 'input'> & { output: unknown }
 type Told = { doubt: Doubt; sentence: string }
+type Judged = { found: readonly Told[]; named_by: Readonly<Record<string, string>> }
+type LookUp = {
+  now: (value: string | number, outputs?: boolean) => Origin | null
+  later: Sources['trusted']
+  events: () => readonly Event[]
+}
 
 /** Finds the origins of arguments, by the events, outputs and settings of the scope. */
 export class CallOrigins {
@@ -112,20 +118,17 @@ export class CallOrigins {
     }
   }
 
-  /** The destinations of a call that no trusted origin names; none if a person allowed the call. */
-  doubts({ tool, definition, cause, approved = false, step, turn_id, words }: Asked, input: unknown): Told[] {
+  /**
+   * Judges the arguments of a call. `found`: destinations that no trusted origin names, none if a
+   * person allowed the call. `named_by`: the trusted origins by path, for people who look at it.
+   */
+  judge({ tool, definition, cause, approved = false, step, turn_id, words }: Asked, input: unknown): Judged {
     // The gate has judged the steps of a plan, and a person has set what the blackboard reads.
     const is_set = turn_id === null && !('by' in cause && cause.by.startsWith('dry:'))
-    if (approved || step || is_set) return []
-    return this.#judged(tool, destinationsIn(input, definition), this.#ownOf(cause), words ? [words] : [])
-  }
-
-  /** The trusted origins of a call's arguments, by their paths, for people who look at it. */
-  namesOf({ cause, words }: Pick<Asked, 'cause' | 'words'>, input: unknown): Record<string, string> {
-    const own = this.#ownOf(cause)
-    const events = [...this.#parts.memory.live.events, ...(words ? [words] : [])]
+    const look_up = this.#lookUp(this.#ownOf(cause), words ? [words] : [])
+    const found = approved || step || is_set ? [] : this.#judged(tool, destinationsIn(input, definition), look_up)
     // The log is read for a destination that is in doubt, and not to show who named other values.
-    return namesOf(fieldsIn(input), (value) => own(value) ?? this.#trusted(value, events, this.#has_read_log))
+    return { found, named_by: namesOf(fieldsIn(input), (value) => look_up.now(value, this.#has_read_log)) }
   }
 
   /** The constants of the reflex that calls, if a person wrote it. */
@@ -141,13 +144,14 @@ export class CallOrigins {
   ofPlan(planned: Planned, needed: ReadonlySet<string> | null = null): { mode: OriginMode; said: readonly string[] } | null {
     const { toolbox, settings } = this.#parts
     const open = openArguments(planned)
+    const look_up = this.#lookUp(() => null)
     const found = open.flatMap(({ tool, args }) => {
       const known = toolbox.forPlan(tool)
-      return known.ok ? this.#judged(tool, destinationsIn(args, known.definition), () => null) : []
+      return known.ok ? this.#judged(tool, destinationsIn(args, known.definition), look_up) : []
     })
     const from_strangers = open.flatMap(({ tool, given }) => given.flatMap((one) => this.#fromStrangers(planned, tool, one) ?? []))
     const declared = Array.from(fieldsIn(declaredDestinations(planned)), (field) => ({ ...field, kinds: [field.path] }))
-    const judged = [...this.#judged(planned.manifest.id, declared, () => null), ...found].map(({ sentence }) => sentence)
+    const judged = [...this.#judged(planned.manifest.id, declared, look_up), ...found].map(({ sentence }) => sentence)
     const { id, plan } = planned.manifest
     const unneeded = plan.steps.filter(({ tool }) => needed !== null && !needed.has(id) && !needed.has(shownNames([tool])[0] ?? tool))
     const not_named = unneeded.map(({ tool }) => `the turn did not name \`${tool}\` as a tool that its task needs`)
@@ -172,10 +176,10 @@ export class CallOrigins {
 
   /** The origin of a value for an expression: of a list, the weakest of its items. */
   ofValue(value: unknown): string {
-    const events = this.#allEvents()
+    const { later, events } = this.#lookUp(() => null)
     const sources: Sources = {
-      trusted: (one) => this.#trusted(one, events),
-      texts: () => this.#textsOf(events, MOST_TEXTS),
+      trusted: later,
+      texts: () => this.#textsOf(events(), MOST_TEXTS),
       pieces: [],
       clean: (fields) => this.#parts.log.clean(fields),
     }
@@ -183,34 +187,45 @@ export class CallOrigins {
     return originText(weakest(found))
   }
 
-  #judged(tool: string, destinations: readonly Destination[], own: Sources['trusted'], words: readonly Event[] = []): Told[] {
+  #judged(tool: string, destinations: readonly Destination[], { now, later, events }: LookUp): Told[] {
     const open = destinations.filter(({ value }) => value !== '')
     if (open.length === 0) return []
     const { trusted_text: pieces, origins } = this.#parts.settings()
     const most = origins === 'observe' ? OBSERVED_TEXTS : MOST_TEXTS
-    const sources = (events: () => readonly Event[]): Sources => ({
-      trusted: (value) => own(value) ?? this.#trusted(value, events()),
-      texts: () => this.#textsOf(events(), most),
-      pieces,
-      clean: (fields) => this.#parts.log.clean(fields),
-    })
-    const now = sources(() => [...this.#parts.memory.live.events, ...words])
-    const unclear = open.filter(
-      ({ path, value, kinds }) => !originOf(value, { ...now, texts: () => [], pieces: [] }, { tool, kinds: [...kinds, path] }).allowed,
-    )
+    const clean: Sources['clean'] = (fields) => this.#parts.log.clean(fields)
+    const named: Sources = { trusted: now, texts: () => [], pieces: [], clean }
+    const unclear = open.filter(({ path, value, kinds }) => !originOf(value, named, { tool, kinds: [...kinds, path] }).allowed)
     if (unclear.length === 0) return []
-    return doubtsOf(
-      tool,
-      unclear,
-      sources(() => [...this.#allEvents(), ...words]),
-    )
+    return doubtsOf(tool, unclear, { trusted: later, texts: () => this.#textsOf(events(), most), pieces, clean })
   }
 
-  #trusted(value: string | number, events: readonly Event[], outputs = true): Origin | null {
-    const { settings } = this.#parts
+  /**
+   * Looks up who named values, each once. `now`: by the events of the context. `later`: also by
+   * those that the context has lost, which is slower.
+   */
+  #lookUp(own: Sources['trusted'], words: readonly Event[] = []): LookUp {
+    const directing = onlyOnce(() => this.#directing([...this.#parts.memory.live.events, ...words]))
+    const events = onlyOnce(() => [...this.#allEvents(), ...words])
+    const all_directing = onlyOnce(() => this.#directing(events()))
+    return {
+      now: eachOnce((value, outputs) => own(value) ?? this.#trusted(value, directing(), outputs)),
+      later: eachOnce((value) => own(value) ?? this.#trusted(value, all_directing())),
+      events,
+    }
+  }
+
+  /** The newest events whose words count, the newest first. */
+  #directing(events: readonly Event[]): readonly Event[] {
+    const settings = this.#parts.settings()
+    return events
+      .slice(-MOST_EVENTS)
+      .filter((event) => mayDirect(event, settings))
+      .toReversed()
+  }
+
+  #trusted(value: string | number, directing: readonly Event[], outputs = true): Origin | null {
     const wanted = wantedOf(value)
-    for (const event of events.slice(-MOST_EVENTS).toReversed()) {
-      if (!mayDirect(event, settings())) continue
+    for (const event of directing) {
       const { fields, words } = saidIn(event)
       const field = fields.get(wanted.form)
       if (field !== undefined) return { from: 'event', place: `${event.type}.${field}` }
@@ -220,7 +235,7 @@ export class CallOrigins {
     if (outputs) this.#read()
     const place = this.#known.find(value)
     if (place !== undefined) return { from: 'output', place }
-    const set = constantsOf(settings()).find(([, words]) => words.has(wanted))
+    const set = constantsOf(this.#parts.settings()).find(([, words]) => words.has(wanted))
     return set ? { from: 'setting', place: set[0] } : null
   }
 
@@ -298,6 +313,24 @@ export class CallOrigins {
     // A copy of another one has its origin: an agent may have written that.
     const { scope, run, origin } = found.provenance
     return scope === null && run === undefined && origin === null ? found : null
+  }
+}
+
+/** Makes something when it is first asked for. */
+function onlyOnce<Made>(make: () => Made): () => Made {
+  let made: { value: Made } | null = null
+  return () => (made ??= { value: make() }).value
+}
+
+/** Remembers what was found for a value, for as long as one call is judged. */
+function eachOnce(find: LookUp['now']): LookUp['now'] {
+  const found = new Map<string | number, Origin | null>()
+  return (value, outputs) => {
+    const before = found.get(value)
+    if (before !== undefined) return before
+    const origin = find(value, outputs)
+    found.set(value, origin)
+    return origin
   }
 }
 

@@ -111,9 +111,8 @@ export class EffectLane {
     const { tool, input, turn_id, step, head, signal, approved = false } = request
     const { anchors: all, origins: mode } = this.#parts.settings()
     const anchors = approved ? [] : anchorsTouched(all, { tool, input: called_with })
-    const found = this.origins.doubts(request, called_with)
+    const { found, named_by } = this.origins.judge(request, called_with)
     const doubts = found.map(({ doubt }) => doubt)
-    const named_by = this.origins.namesOf(request, called_with)
     const said = found.map(({ sentence }) => sentence)
     if (request.unneeded && !approved) said.push(NOT_NEEDED)
     const asks = (mode === 'ask' && said.length > 0) || said.includes(NOT_NEEDED)
