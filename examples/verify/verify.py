@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks the receipt of a trace: its signatures, and the chain of hashes from each entry to a signed head.
 
-    python3 verify.py receipt.json [keys.json]
+    python3 verify.py receipt.json [keys.json [SALT]]
 
-keys.json is a copy of /.well-known/reflex-receipts.json. It needs Python 3.9 and nothing else: no server, no
+keys.json is a copy of /.well-known/reflex-receipts.json. With a salt of `reflex receipts open`, it reads a value from
+standard input and says in which signed entries a mask stands for that text. It needs Python 3.9 and nothing else: no server, no
 network, no library. It does not decide again; `reflex verify` does. docs/receipts.md has the format.
 """
 
@@ -91,6 +92,22 @@ def leaf_of(entry):
     return sha256(b"\2", head, rest), entry["text"] + context["text"]
 
 
+def mask_of(value, salt):
+    """What the log has in place of a text."""
+    text = f"reflex-mask/1\n{salt}\n{json.dumps(value, ensure_ascii=False)}"
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def masked_in(data, mask):
+    """The entries of a checked file whose signed text has the mask."""
+    found = []
+    for part in json.loads(data)["scopes"]:
+        rows = {row["seq"] for segment in part["segments"] for row in segment["rows"]}
+        signed = [entry for entry in part["entries"] if "unsigned" not in entry and entry["row"] in rows]
+        found += [(part["scope"], entry["seq"]) for entry in signed if mask in (leaf_of(entry)[1] or "")]
+    return found
+
+
 def root_above(node, index, count, path):
     """The root of a tree with `count` leaves, of which `node` is the one at `index`."""
     demand(0 <= index < count, "an entry is outside of its row")
@@ -168,13 +185,13 @@ def check(data, trusted=None):
 
 
 def main(names):
-    if len(names) not in (1, 2):
+    if len(names) not in (1, 2, 3):
         print(__doc__)
         return 2
     with open(names[0], "rb") as file:
         data = file.read()
     trusted = None
-    if len(names) == 2:
+    if len(names) > 1:
         with open(names[1], "rb") as file:
             trusted = json.load(file)
     try:
@@ -184,6 +201,11 @@ def main(names):
         return 1
     for scope, (signed, hashed, unsigned) in found.items():
         print(f"{scope}: {signed} entries signed, {hashed} signed by their hash alone, {unsigned} not signed")
+    if len(names) == 3:
+        places = masked_in(data, mask_of(sys.stdin.read().rstrip("\r\n"), names[2]))
+        print("\n".join(f"{scope}: entry {seq} has the value" for scope, seq in places) or "FLAW: no signed entry has the value")
+        if not places:
+            return 1
     print("OK" if trusted else "OK for the keys in the file itself: name a file of keys that you trust")
     return 0
 

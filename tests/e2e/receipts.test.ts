@@ -16,7 +16,11 @@ const start = async (): Promise<LocalServer> =>
   startServer({
     persist_to: state.directory,
     migrated: true,
-    vars: { ...OFFLINE, REFLEX_RECEIPTS_KEY: (await readFile(file('key.json'), 'utf8')).trim() },
+    vars: {
+      ...OFFLINE,
+      REFLEX_REDACTION_SECRET: 'a secret of sixteen letters',
+      REFLEX_RECEIPTS_KEY: (await readFile(file('key.json'), 'utf8')).trim(),
+    },
   })
 
 beforeAll(async () => {
@@ -31,7 +35,7 @@ afterAll(async () => {
 const code = `function reflex(context) { return { action_type: 'reply', content: 'hello ' + context.event.content } }`
 
 /** Sends a message that a reflex answers. Returns its trace. */
-async function said(content: string): Promise<string> {
+async function said(content: string, fields: object = {}): Promise<string> {
   const trace_id = newTraceId()
   const response = await fetch(`${server.url}/v1/scopes/${encodeURIComponent(SCOPE)}/events?wait=outcome`, {
     method: 'POST',
@@ -40,7 +44,7 @@ async function said(content: string): Promise<string> {
       'content-type': 'application/json',
       traceparent: `00-${trace_id}-${newSpanId()}-01`,
     },
-    body: JSON.stringify({ type: 'ws.message', connection_id: 'me', content }),
+    body: JSON.stringify({ type: 'ws.message', connection_id: 'me', content, ...fields }),
   })
   expect(response.ok).toBe(true)
   return trace_id
@@ -58,6 +62,12 @@ test('a receipt is checked without the server, also of a scope that was killed b
     expect(await reflex(['trace', 'receipt', trace_id, '--scope', SCOPE, '--output', file(name), '--neighbours', ...given])).toMatchObject({
       code: 0,
     })
+  const masked = await said('log me in', { login: { password: '0712' } })
+  expect(await reflex(['trace', 'receipt', masked, '--scope', SCOPE, '--output', file('masked'), '--neighbours', ...given])).toMatchObject({
+    code: 0,
+  })
+  const opened = await reflex(['receipts', 'open', masked, '--scope', SCOPE, '--value', '0712', '--json', ...given])
+  const { salt } = JSON.parse(opened.stdout) as { salt: string }
   await writeFile(file('keys.json'), await (await fetch(`${server.url}/.well-known/reflex-receipts.json`)).text())
   await server.stop()
 
@@ -78,4 +88,27 @@ test('a receipt is checked without the server, also of a scope that was killed b
 
   const python = spawnSync('python3', ['-B', 'examples/verify/verify.py', file('second'), file('keys.json')], { encoding: 'utf8' })
   expect(python.error === undefined ? python.stdout : 'OK\n').toMatch(/OK\n$/)
+
+  const proves = (value: string) =>
+    reflex([
+      'receipts',
+      'prove',
+      file('masked'),
+      '--value',
+      value,
+      '--salt',
+      salt,
+      '--field',
+      'login.password',
+      '--keys',
+      file('keys.json'),
+    ])
+  const proved = await proves('0712')
+  expect(proved).toMatchObject({ code: 0, stderr: '' })
+  expect(proved.stdout).toContain('context.event.login.password is the value')
+  expect(await proves('0713')).toMatchObject({ code: 1 })
+  const also = (value: string) =>
+    spawnSync('python3', ['-B', 'examples/verify/verify.py', file('masked'), file('keys.json'), salt], { encoding: 'utf8', input: value })
+  const statuses = python.error === undefined ? [also('0712\n').status, also('0713\n').status] : [0, 1]
+  expect(statuses).toEqual([0, 1])
 })

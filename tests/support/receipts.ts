@@ -9,11 +9,13 @@ import { evidenceOf } from '../../src/features/receipts/scope/evidence.ts'
 import { RowLinks } from '../../src/features/receipts/scope/row-links.ts'
 import { sealed } from '../../src/features/receipts/seal.ts'
 import type { Database } from '../../src/kernel/unit.ts'
+import { keyedMask } from '../../src/traces/keyed-hash.ts'
 import { ContextJson } from '../../src/reflexes/context/context-json.ts'
 import { RECEIPTS_KEY } from './receipts-key.ts'
 
 export const TRACE = 'a'.repeat(32)
 const SCOPE = 'test/receipts'
+export const REDACTION_SECRET = 'a secret of sixteen letters'
 
 /** A log in memory whose rows are linked and signed. `now`: the time in ms. */
 export class LinkedLog {
@@ -48,7 +50,7 @@ export class LinkedLog {
   /** As an object that wakes: what was in memory is gone. */
   open(): void {
     const { database } = this
-    this.log = new Log(database, () => this.now)
+    this.log = new Log(database, () => this.now, { mask: keyedMask(REDACTION_SECRET) })
     this.links = new RowLinks({ scope: SCOPE, database, signer: signerOf(this.env), last: this.log.last, now: () => this.now })
     this.log.linkBy(this.links)
   }

@@ -3,12 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import * as fc from 'fast-check'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pathOf, rootAbove, rootOf } from '../../../src/features/receipts/chain.ts'
 import { publicKeys } from '../../../src/features/receipts/keys.ts'
+import { provenAt } from '../../../src/features/receipts/prove.ts'
 import { checkReceipt, forksIn } from '../../../src/features/receipts/verify.ts'
 import { assertProperty } from '../../support/property.ts'
-import { LinkedLog, said, sampleLog } from '../../support/receipts.ts'
+import { saltedMask, saltOf } from '../../../src/traces/keyed-hash.ts'
+import { LinkedLog, REDACTION_SECRET, said, sampleLog, TRACE } from '../../support/receipts.ts'
 
 const linked = await sampleLog()
 const file = await linked.receipt()
@@ -86,6 +88,62 @@ describe('a receipt', () => {
     expect(without).not.toContain('words of a neighbour')
     for (const text of [with_context, without]) expect(checkReceipt(text, trusted).flaws).toEqual([])
     expect([...checkReceipt(without).checked!.scopes[0]!.standing.values()]).toEqual(['partly'])
+  })
+})
+
+describe('a masked value', () => {
+  const log = new LinkedLog()
+  const started = (input: unknown) =>
+    ({
+      ...said(''),
+      kind: 'effect-started',
+      effect_id: 'e',
+      tool: 'log.in',
+      input: log.log.clean(input, TRACE),
+      cause: { by: 'turn' },
+    }) as never
+  const proofs = async (value: unknown, salt: string, text?: string) => {
+    const { flaws, checked } = checkReceipt(text ?? (await log.receipt()), trusted)
+    expect(flaws).toEqual([])
+    return provenAt(checked!, { value, salt })
+  }
+  const salt = saltOf(REDACTION_SECRET, '0712')
+
+  beforeAll(async () => {
+    await log.write(started({ user: 'bob', password: '0712' }), said('I took 0712 as the password'))
+  })
+
+  test('is proved by who has it and its salt: where the log has it, and where a text quotes it', async () => {
+    const at = { scope: 'test/receipts', signed: true }
+    expect(await proofs('0712', salt)).toEqual([
+      { ...at, seq: 1, kind: 'effect-started', field: 'input.password', whole: true },
+      { ...at, seq: 2, kind: 'reply-sent', field: 'content', whole: false },
+    ])
+  })
+
+  test('is proved neither by another value, nor by a salt that is not its own', async () => {
+    expect(await proofs('0713', salt)).toEqual([])
+    expect(await proofs(712, salt)).toEqual([])
+    expect(await proofs('0712', saltOf(REDACTION_SECRET, '0713'))).toEqual([])
+    expect(await proofs('0712', saltOf('another secret of a deployment', '0712'))).toEqual([])
+  })
+
+  test('is not proved by an entry that a newer mask hides: the file has its hash alone', async () => {
+    const hidden = new LinkedLog({ sqlite: log.sqlite })
+    hidden.log.showBy(({ text }) => text.replace('"bob"', '"[redacted]"'))
+    expect((await proofs('0712', salt, await hidden.receipt())).map(({ signed }) => signed)).toEqual([false, true])
+  })
+
+  test('of few possible ones is found by no guess of somebody who has the receipt alone', async () => {
+    const text = await log.receipt()
+    const masks = text.match(/sha256:[\da-f]{64}/g)!
+    expect(text).not.toContain('0712')
+    expect(text).not.toContain(salt)
+    const [seen] = masks
+    // All that the file shows as a salt, and an absent one, with each PIN that there is.
+    const salts = ['', ...Array.from(text.matchAll(/"salt":"([\da-f]+)"/g), ([, shown = '']) => shown)]
+    for (const guess of salts)
+      for (let pin = 0; pin < 10_000; pin += 1) expect(saltedMask(guess, String(pin).padStart(4, '0')) === seen).toBe(false)
   })
 })
 

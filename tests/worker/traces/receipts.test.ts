@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { isolateSandbox } from '../../../src/reflexes/isolate-sandbox.ts'
 import { judge } from '../../../src/features/receipts/judge.ts'
+import { provenAt } from '../../../src/features/receipts/prove.ts'
 import { checkReceipt } from '../../../src/features/receipts/verify.ts'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
-import { call } from '../../support/http.ts'
+import { call, keyFor } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
+import { behaviours } from '../../support/test-agents.ts'
 import { propose, skill } from '../../support/two-step-skill.ts'
 import { age, evict, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 
@@ -92,6 +94,28 @@ describe('the receipt of a trace', () => {
     expect(of_old.decisions.map(({ verdict }) => verdict)).not.toContain('proved')
     expect(new Set((await checked(scope, recent)).standing)).not.toContain('unsigned')
   })
+})
+
+test('a masked value is opened to an admin who has it: its salt proves it in the receipt, and no other value is found', async () => {
+  const scope = freshScope()
+  const event = { ...note(scope, 'fine'), login: { password: '0712' } }
+  behaviours.set(scope, async (_, deps) => void (await deps.call('act', { text: '0712' })))
+  await sendAndSettle(stubOf(scope), event)
+  const { trace_id } = event.meta
+  const path = `/v1/traces/${trace_id}/opening?scope=${encodeURIComponent(scope)}`
+  const { status, body } = await call(path, { json: { value: '0712' } })
+  expect(status).toBe(200)
+  const { text, checked: file } = await checked(scope, trace_id)
+  expect(text).toContain(body.mask)
+  expect(text).not.toContain(body.salt)
+  expect(provenAt(file, { value: '0712', salt: body.salt })).toContainEqual(
+    expect.objectContaining({ kind: 'effect-started', field: 'input.text', whole: true, signed: true }),
+  )
+  expect(provenAt(file, { value: '0713', salt: body.salt })).toEqual([])
+  expect(await call(path, { json: { value: '0713' } })).toMatchObject({ status: 404 })
+  expect(await call(path, { json: { value: '0712' }, key: await keyFor(['operator'], [scope]) })).toMatchObject({ status: 403 })
+  const other = await keyFor(['admin'], [freshScope()])
+  expect(await call(path, { json: { value: '0712' }, key: other })).toMatchObject({ status: 403 })
 })
 
 test('a log that retention has cut keeps the hash of its newest deleted row, from which the chain continues', async () => {

@@ -88,6 +88,16 @@ export const receipt = z
   })
   .meta({ id: 'TraceReceipt', description: 'A file that `reflex verify` checks without a server; docs/receipts.md.' })
 
+export const opening = z
+  .object({
+    mask: z.string().describe('What the log has in place of the value.'),
+    salt: z
+      .string()
+      .regex(/^[\da-f]{64}$/)
+      .describe('With the value it gives the mask. Give it to those alone who may see the value.'),
+  })
+  .meta({ id: 'Opening', description: 'The proof of a masked value, which `reflex receipts prove` checks against a receipt.' })
+
 /** `neighbours`: with events of other traces, which contexts and prompts quote. */
 export type OfReceipt = { trace_id: string; neighbours: boolean }
 /** The places of entries in the chain of their log, and the rows from there to signed heads. */

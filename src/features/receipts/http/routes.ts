@@ -6,10 +6,12 @@ import { conflict, notFound } from '../../../http/problems/refusals.ts'
 import { RECORDING_SCHEMA } from '../../replay/contract/replay.ts'
 import { manifestsOf, programsOf } from '../../traces/http/export.ts'
 import { scopesOfTrace } from '../../traces/http/trace-scope.ts'
+import { redactionSecret, saltedMask, saltOf } from '../../../traces/keyed-hash.ts'
+import { traceRecording } from '../../../traces/recording-lines.ts'
 import type { Asker } from '../../../artifacts/look-up.ts'
 import { RECEIPT, type OfReceipt, type ScopeEvidence } from '../contract/receipt.ts'
 import { keyProblem, publicKeys, signerOf } from '../keys.ts'
-import { getKeys, getReceipt } from '../operations/receipts.ts'
+import { getKeys, getReceipt, openMask } from '../operations/receipts.ts'
 import { sealed } from '../seal.ts'
 
 export const keyRoutes = resource().openapiRoutes([
@@ -28,6 +30,18 @@ export const receiptRoutes = resource().openapiRoutes([
     const { keys } = publicKeys(env)
     const made_at = new Date().toISOString()
     return jsonText(await sealed({ receipt: RECEIPT, trace_id, made_at, neighbours: of.neighbours, keys, scopes }, signer))
+  }),
+  serve(openMask, async (c, { params: { trace_id }, query, body: { value } }) => {
+    const secret = redactionSecret(c.env)
+    if (secret === null)
+      throw conflict('no-redaction-secret', 'Without REFLEX_REDACTION_SECRET a mask says nothing of its value: docs/secrets.md.')
+    const salt = saltOf(secret, value)
+    const mask = saltedMask(salt, value)
+    const names = await scopesOfTrace(c.env, c.var.principal, trace_id, query.scope)
+    const found = await Promise.all(names.map((scope) => traceRecording(c.env.SCOPE.getByName(scope), { trace_id, contexts: true })))
+    if (!found.some((part) => JSON.stringify(part?.entries ?? []).includes(mask)))
+      throw notFound(`The value stands masked nowhere in the log of ${trace_id}, or the secret has changed since.`)
+    return c.json({ mask, salt }, 200)
   }),
 ])
 

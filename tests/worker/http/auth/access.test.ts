@@ -119,6 +119,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['POST', '/v1/approvals/{id}/reject', 'operator'],
   ['GET', '/v1/traces/{trace_id}/export', 'viewer'],
   ['GET', '/v1/traces/{trace_id}/receipt', 'viewer'],
+  ['POST', '/v1/traces/{trace_id}/opening', 'admin'],
   ['POST', '/v1/traces/{trace_id}/replay', 'viewer'],
   ['POST', '/v1/scopes/{scope}/replay', 'viewer'],
   ['POST', '/v1/replay', 'viewer'],
