@@ -34,6 +34,8 @@ export type ServerOptions = {
   /** Receives the output of wrangler and the Worker. */
   output?: (text: string) => void
   ready_ms?: number
+  /** Hears what the start does next. */
+  phase?: (doing: string) => void
   /** After an abort nothing more is started. */
   signal?: AbortSignal
 }
@@ -70,7 +72,8 @@ export async function migrate({ env = {}, project = packageFolder, ...place }: P
     await wrangler(['d1', 'migrations', 'apply', name, '--local', ...placeOptions({ project, ...place })], env, project)
 }
 
-async function layD1({ migrated, sql, env = {}, project = packageFolder, ...place }: ServerOptions): Promise<void> {
+async function layD1({ migrated, sql, env = {}, project = packageFolder, phase, ...place }: ServerOptions): Promise<void> {
+  phase?.('Migrating: the tables of the local D1 …')
   if (migrated !== true) await migrate({ ...place, env, project })
   if (sql === undefined) return
   await wrangler(['d1', 'execute', 'DB', '--local', '--yes', '--command', sql, ...placeOptions({ project, ...place })], env, project)
@@ -94,6 +97,7 @@ export async function startServer({
   // First: two processes that open the same D1 find it locked.
   await layD1({ ...place, ...options })
   options.signal?.throwIfAborted()
+  options.phase?.('Bundling: the Worker is built and started …')
   const where = placeOptions(place)
   const port = options.port ?? (await freePort())
   // A local queue forgets its messages when its process dies: D1 has a note of each.

@@ -35,6 +35,7 @@ export function documentation(readme: string, sources: Sources): Map<string, str
     sections.push(...sectionsOf(clean, page, titles.get(page) ?? page))
   }
   files.set('search.json', JSON.stringify(sections))
+  files.set('pages.json', JSON.stringify([...sources.keys()].map((page) => linkTo(page, INDEX).replace(/\/$/, ''))))
   return files
 }
 

@@ -79,6 +79,8 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
     learning?: Partial<LearningSettings>
   }
   offline?: readonly OfflineRule[]
+  /** Why these settings left a turn without anything to do, for the outcome of its events. */
+  idle?: (settings: Settings) => string | null
   routes?: OpenAPIHono<RouteEnv>
   /** Steps of the sweep that delete old rows from the agent's tables in D1. */
   retention?: readonly RetentionStep[]

@@ -111,6 +111,7 @@ export const outcome = z
         .literal(true)
         .optional()
         .describe('Nothing was considered, such as where `when` does not hold: no model was asked and nothing done.'),
+      why: z.string().optional().describe('Why nothing was considered, where the agent says it.'),
       partial: z
         .literal(true)
         .optional()

@@ -212,10 +212,20 @@ function extract({ text, last_tool_result }: OfflineRequest): string {
   const [first] = lines
   const last = lines.at(-1)
   if (first === undefined || last === undefined) return 'The message is empty.'
-  if (lines.length === 1) return `The message reads ${quote(first)}.`
-  return [`The message has ${lines.length} lines.`, counts(lines), `The first reads ${quote(first)}, the last ${quote(last)}.`]
+  if (lines.length === 1) return `The message reads ${quote(ownText(first))}.`
+  return [`The message has ${lines.length} lines.`, counts(lines), `The first reads ${quote(first)}, the last ${quote(ownText(last))}.`]
     .filter(Boolean)
     .join(' ')
+}
+
+/** The text of an event, if the line is one: its fields without those that every event has. */
+function ownText(line: string): string {
+  const event = jsonValue(line.trim())
+  if (!isJsonFields(event) || typeof event['type'] !== 'string') return line
+  const { type, id: _id, source: _source, timestamp: _timestamp, connection_id: _connection, ...own } = event
+  return `${type}: ${Object.values(own)
+    .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
+    .join(', ')}`
 }
 
 function counts(lines: string[]): string {

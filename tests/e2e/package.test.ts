@@ -29,13 +29,13 @@ async function run(command: string, args: readonly string[], cwd: string): Promi
 const reflexOf = (cwd: string) => (args: readonly string[]) =>
   run(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], cwd)
 
-/** The key that the local server prints once it is up. Rejects if it ends before. */
+/** The key that the local server prints after its phases. Rejects if it ends before. */
 function keyOf({ child }: ProcessGroup): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   let output = ''
   const add = (text: string) => {
     output += text
-    const key = /^KEY=(\S+)$/m.exec(output)?.[1]
+    const key = /^Migrating: .*^Bundling: .*^KEY=(\S+)$/ms.exec(output)?.[1]
     if (key !== undefined) resolve(key)
   }
   child.stdout?.setEncoding('utf8').on('data', add)

@@ -177,14 +177,15 @@ function databaseCheck({ name, error, bytes, database_bytes, bytes_per_day, kept
 function workChecks(health: DoctorHealth): HealthCheck[] {
   const { dead_letters: letters, parked, retention, inboxes, ledger } = health
   const checks: HealthCheck[] = []
-  if (inboxes) checks.push(check('inboxes', 'ok', `${inboxes.open} events without an outcome in ${inboxes.scopes} scopes`))
+  if (inboxes)
+    checks.push(check('inboxes', 'ok', `${counted(inboxes.open, 'event')} without an outcome in ${counted(inboxes.scopes, 'scope')}`))
   if (letters && letters.total > 0) checks.push(check('dead letters', 'warning', String(letters.total), 'reflex dlq list shows them.'))
   if (parked && parked.work > 0)
     checks.push(
       check(
         'parked work',
         'warning',
-        `${parked.work} in ${parked.scopes} scopes`,
+        `${parked.work} in ${counted(parked.scopes, 'scope')}`,
         'reflex scope show SCOPE lists it; see docs/durability.md.',
       ),
     )

@@ -62,7 +62,6 @@ async function dev(project: string, options: DevOptions, signal: AbortSignal): P
   const changes = watchChanges(project)
   const mapper = await startStackMapper(project)
   const starts: Promise<LocalServer>[] = []
-  console.log('Starting: the Worker is built and its tables are laid, which takes up to a minute …')
   const start = async () => {
     signal.throwIfAborted()
     const again = starts.length > 0
@@ -101,6 +100,7 @@ async function runServer({ project, options, state, signal, again, stack_mapper,
     persist_to: state,
     port: options.port,
     signal,
+    ...(!again && { phase: console.log }),
     vars: {
       REFLEX_STACK_MAPPER: stack_mapper,
       ...(own && { REFLEX_ADMIN_KEY: key }),

@@ -4,8 +4,9 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { AnswerOf, OperationAnswers, AnyOperation, Method } from '../../contract/operation.ts'
 import { described, plainSchema } from '../../contract/plain-schema.ts'
 import { type AuthEnv, requires, scopeParam, scopeQuery } from '../auth/middleware.ts'
-import { refuseInvalid } from '../problems/refusals.ts'
+import { invalid, refuseInvalid } from '../problems/refusals.ts'
 import { withinTime } from '../../base/deadline.ts'
+import { nearestFirst } from '../../base/nearest.ts'
 import { deploymentHider } from '../../base/secrets.ts'
 import { warn } from '../../base/warn.ts'
 import type { Change } from '../../contract/change.ts'
@@ -161,11 +162,22 @@ function routeOf(op: AnyOperation, more: MiddlewareHandler<AuthEnv>[]): RouteCon
     summary,
     ...(description !== undefined && { description }),
     ...access,
-    middleware: [...access.middleware, ...more],
+    middleware: [...access.middleware, ...(query && method === 'get' ? [onlyKnown(Object.keys(query.shape))] : []), ...more],
     ...(Object.keys(request).length > 0 && { request }),
     responses: { ...answersOf(op.answers), ...problemsOf(op), ...answersOf(op.refusals ?? {}) },
   })
 }
+
+/** A misspelt parameter would otherwise be ignored, and another question answered. */
+const onlyKnown =
+  (known: readonly string[]): MiddlewareHandler<AuthEnv> =>
+  (c, next) => {
+    const unknown = Object.keys(c.req.query()).find((name) => !known.includes(name))
+    if (unknown === undefined) return next()
+    const [nearest, ...others] = nearestFirst(unknown, known)
+    const rest = others.length > 0 ? ` The others are ${others.join(', ')}.` : ''
+    throw invalid(`There is no parameter ${unknown}: the nearest is ${nearest}.${rest}`, [{ path: unknown, message: 'is unknown' }])
+  }
 
 function bodyOf({ body, recursive, takes, example, forms }: AnyOperation) {
   if (!body) return undefined

@@ -1,10 +1,11 @@
+import { counted } from '../../base/amounts.ts'
 import type { Action } from '../../contract/action.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import type { EntryKind, LogEntry, SkillEntryKind } from '../../contract/log-entry.ts'
 
 /**
  * The sentence of each kind of entries, for people who read a log. The dashboard loads this file,
- * so it imports types alone.
+ * so it imports types, and what the shell has.
  */
 
 /** Enough for a line; the whole value is one click away. */
@@ -45,18 +46,18 @@ const decidedTo = (action: Action | undefined): string => (action ? ` to ${actio
 
 /** The calls and runs of a turn that failed, as the end of a sentence. */
 function failuresText({ failed_calls = [], failed_runs = [] }: Pick<OutcomeOf<'turn'>, 'failed_calls' | 'failed_runs'>): string {
-  const counted = [
-    ...(failed_calls.length > 0 ? [`${failed_calls.length} tool calls failed`] : []),
-    ...(failed_runs.length > 0 ? [`${failed_runs.length} skill runs failed`] : []),
+  const parts = [
+    ...(failed_calls.length > 0 ? [`${counted(failed_calls.length, 'tool call')} failed`] : []),
+    ...(failed_runs.length > 0 ? [`${counted(failed_runs.length, 'skill run')} failed`] : []),
   ]
-  return counted.map((text) => `; ${text}`).join('')
+  return parts.map((text) => `; ${text}`).join('')
 }
 
 const outcomes: { [By in Outcome['by']]: (outcome: OutcomeOf<By>) => string } = {
   filter: () => 'Nothing matched: no filter of the agent passed it',
   perceive: ({ reason }) => `Nothing matched: it joined the context without a turn (${brief(reason)})`,
-  turn: ({ result, idle, ...failed_parts }) => {
-    if (idle) return 'Nothing was considered: the condition for a turn does not hold, or the turn had nothing to do'
+  turn: ({ result, idle, why = 'the condition for a turn does not hold, or the turn had nothing to do', ...failed_parts }) => {
+    if (idle) return `Nothing was considered: ${why}`
     const failed = failuresText(failed_parts)
     if (result === undefined) return `A turn considered it${failed}`
     return `${result === null ? 'A turn decided to do nothing' : `A turn answered ${brief(result)}`}${failed}`
@@ -128,7 +129,7 @@ const sentences: { [Kind in EntryKind]: (entry: EntryOf<Kind>, say: Say) => stri
   'event-returned': ({ why }) => `The claim was returned${because(why)}`,
   'turn-started': ({ agent, considered, attempts }) => {
     const n = considered.reduce((sum, [first, last]) => sum + last - first + 1, 0)
-    return `The agent ${agent} considers ${n} ${n === 1 ? 'event' : 'events'}${attempts > 1 ? `, attempt ${attempts}` : ''}`
+    return `The agent ${agent} considers ${counted(n, 'event')}${attempts > 1 ? `, attempt ${attempts}` : ''}`
   },
   'turn-ended': (entry, say) => {
     const { status, result, error } = entry
@@ -183,9 +184,9 @@ const sentences: { [Kind in EntryKind]: (entry: EntryOf<Kind>, say: Say) => stri
   'alert-raised': ({ summary }) => `Alert: ${brief(summary)}`,
   'notice-ended': ({ notice_type, webhook, status, error }, say) =>
     `The notice ${notice_type} to ${brief(webhook)}: ${say(status)}${because(error)}`,
-  'replay-done': ({ by, compared, changed }) => `${brief(by)} replayed ${compared} decisions; ${changed} changed`,
-  'context-trimmed': ({ count }) => `${count} events left the context, which is full`,
-  'bulletin-built': ({ cards }) => `The bulletin offers ${Array.isArray(cards) ? cards.length : 'some'} skills`,
+  'replay-done': ({ by, compared, changed }) => `${brief(by)} replayed ${counted(compared, 'decision')}; ${changed} changed`,
+  'context-trimmed': ({ count }) => `${counted(count, 'event')} left the context, which is full`,
+  'bulletin-built': ({ cards }) => `The bulletin offers ${Array.isArray(cards) ? counted(cards.length, 'skill') : 'some skills'}`,
   'blackboard-seeded': () => 'The blackboard was seeded',
   'blackboard-changed': ({ changes }) => `The blackboard changed: ${brief(changes)}`,
   'skills-degraded': () => 'The registry of skills is unavailable; the copy of the scope is used',

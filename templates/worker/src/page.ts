@@ -60,8 +60,8 @@ form.addEventListener('submit', async (submitted) => {
     const answer = await response.json()
     if (!response.ok) throw new Error(answer.detail ?? answer.title)
     const [event] = answer.events
-    const { by, idle, result } = event.outcome ?? {}
-    status.textContent = result?.text ?? event.status + (by ? ', by ' + by : '') + (idle ? ', which did nothing' : '')
+    const { by, idle, why, result } = event.outcome ?? {}
+    status.textContent = result?.text ?? event.status + (by ? ', by ' + by : '') + (idle ? ', which did nothing' + (why ? ': ' + why : '') : '')
     detail.textContent = JSON.stringify(event, null, 2)
   } catch (error) {
     status.textContent = error.message

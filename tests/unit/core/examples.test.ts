@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
+import { blocksOf } from '../../support/documented.ts'
 
 const FOLDER = 'examples/core'
 type Program = { run: () => Promise<unknown>; prints: (string | RegExp)[] }
@@ -11,6 +12,10 @@ const PROGRAMS: Record<string, Program> = {
   'chat.ts': {
     run: () => import('../../../examples/core/chat.ts'),
     prints: ['You said: hello, go.', 'You said: bye, go.'],
+  },
+  'loop.ts': {
+    run: () => import('../../../examples/core/loop.ts'),
+    prints: ['3 refunds: A refund, please. My refund? I want a refund!'],
   },
   'replay.ts': {
     run: () => import('../../../examples/core/replay.ts'),
@@ -36,6 +41,11 @@ test('each program of the library is tested here, and has at most 40 lines', () 
   expect(readdirSync(FOLDER).toSorted()).toEqual(Object.keys(PROGRAMS).toSorted())
   const long = Object.keys(PROGRAMS).filter((name) => readFileSync(`${FOLDER}/${name}`, 'utf8').trimEnd().split('\n').length > 40)
   expect(long).toEqual([])
+})
+
+test('the loop of docs/core.md is one of them', async () => {
+  const blocks = (await blocksOf('docs/core.md')).map(({ code }) => code)
+  expect(blocks).toContain(readFileSync(`${FOLDER}/loop.ts`, 'utf8'))
 })
 
 test.each(Object.entries(PROGRAMS))('%s prints what it promises', async (_name, { run, prints }) => {

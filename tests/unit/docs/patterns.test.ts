@@ -3,7 +3,7 @@ import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, test } from 'vitest'
 import * as patterns from '../../../examples/patterns.ts'
 import type { AgentDeps, DecisionContext } from '../../../src/package.ts'
-import { documented } from '../../support/documented.ts'
+import { blocksOf, documented } from '../../support/documented.ts'
 
 type Answer = (role: string, prompt: string, call: number) => string | Promise<string>
 
@@ -93,4 +93,9 @@ describe('each documented pattern', () => {
     const { context, deps } = given({ answer })
     expect(await patterns.supervisor(context, deps)).toEqual({ answer: 'writer(researcher(one)\nresearcher(two))' })
   })
+})
+
+test('the agent of the quickstart is examples/quickstart.ts', async () => {
+  const blocks = (await blocksOf('docs/quickstart.md')).map(({ code }) => code)
+  expect(blocks).toContain(readFileSync('examples/quickstart.ts', 'utf8'))
 })

@@ -17,7 +17,7 @@ const served = (address: string): string =>
 
 describe('the documentation at /docs', () => {
   test('has each page of docs/, and a start page that leads to all but the decisions', () => {
-    expect(site.size).toBe(names.length + 2)
+    expect(site.size).toBe(names.length + 3)
     const start = site.get('index.html') ?? ''
     const linked = new Set(names.filter((name) => start.includes(`href="${name.replace(/README\.md$/, '').replace(/\.md$/, '')}"`)))
     expect(names.filter((name) => !linked.has(name) && !/^decisions\/.|^(?:walk|mutation)\.md$/.test(name))).toEqual([])

@@ -117,6 +117,13 @@ describe('the offline model without a fitting rule', () => {
     expect(await extractOf('x'.repeat(500))).toBe(`${OFFLINE_PREFIX} The message reads "${'x'.repeat(120)}…".`)
   })
 
+  it('quotes what an event says, not the ids and times that it begins with', async () => {
+    const event = { type: 'ws.message', id: 'e'.repeat(128), source: 'chat', timestamp: '2026-11-26T20:00:00Z', connection_id: 'me' }
+    expect(await extractOf(`1 event\n${JSON.stringify({ ...event, content: 'I am Ada', attempt: 2 })}`)).toBe(
+      `${OFFLINE_PREFIX} The message has 2 lines. The first reads "1 event", the last "ws.message: I am Ada, 2".`,
+    )
+  })
+
   it('says that the message is empty', async () => {
     expect(await extractOf(' ')).toBe(`${OFFLINE_PREFIX} The message is empty.`)
   })

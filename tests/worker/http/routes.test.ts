@@ -6,6 +6,7 @@ import { createClient } from '../../../client/routes.ts'
 import { app } from '../../support/worker.ts'
 import type { Principal } from '../../../src/contract/principal.ts'
 import type { QueueMessage } from '../../../src/env.ts'
+import { outcomeText } from '../../../src/traces/entries/sentences.ts'
 import { features } from '../../../src/features/index.ts'
 import { deploymentReport } from '../../../src/http/operations/deployment.ts'
 import { descriptionFlaws } from '../../support/description-flaws.ts'
@@ -30,6 +31,30 @@ const anyText: unknown = expect.any(String)
 
 const direct = (scope: string, query = '') => scopePath(scope, `/events${query}`)
 const settle = (scope: string, json: unknown) => call(direct(scope, '?wait=outcome'), { json })
+
+test.each([
+  ['/v1/scopes/team%2Fa/log?limt=5', 'limt', 'limit'],
+  ['/v1/scopes?serch=a', 'serch', 'search'],
+  ['/v1/dlq?scop=a', 'scop', 'scope'],
+  ['/v1/approvals?state=pending', 'state', 'status'],
+])('an unknown parameter is refused, and the nearest one is named: %s', async (path, name, nearest) => {
+  const { status, body } = await call(path)
+  expect([status, body.detail]).toEqual([
+    400,
+    expect.stringMatching(`^There is no parameter ${name}: the nearest is ${nearest}\\. The others are `),
+  ])
+})
+
+test('the outcome of an event in a scope that no agent serves says so, also where people read it', async () => {
+  const scope = `nobody/${crypto.randomUUID()}`
+  const { events } = (await settle(scope, message())).body
+  const why = 'no agent of this deployment serves the scope, and its settings have no instructions'
+  expect(events[0].outcome).toMatchObject({ by: 'turn', idle: true, why })
+  expect(outcomeText(events[0].outcome)).toBe(`Nothing was considered: ${why}`)
+  await call(scopePath(scope), { method: 'PATCH', json: { instructions: 'Answer.', when: 'last_1m.total > 100' } })
+  const next = (await settle(scope, message())).body.events[0].outcome
+  expect(next).toMatchObject({ idle: true, why: 'the condition `when` of its settings does not hold' })
+})
 
 describe.each(['by the queue', 'directly'])('events sent %s', (way) => {
   const queued = way === 'by the queue'

@@ -78,11 +78,15 @@ async function addresses({ scope, reflex_id, ids, traces }: Planted): Promise<st
     ref: [reflex_id],
     name: ['none'],
   }
-  const paths = Object.entries(body.paths as Record<string, object>).flatMap(([path, item]) => ('get' in item ? [path] : []))
-  return paths.flatMap((path) => {
+  type Described = { get?: { parameters?: { name: string; in: string }[] } }
+  const paths = Object.entries(body.paths as Record<string, Described>).flatMap(([path, { get }]) => (get ? [{ path, ...get }] : []))
+  return paths.flatMap(({ path, parameters = [] }) => {
     const name = /\{(id|trace_id|ref|name)\}/.exec(path)?.[1]
     const of = path.replace('{scope}', known['scope']![0]!)
-    const query = path.includes('{scope}') ? 'limit=1000' : `scope=${known['scope']![0]}`
+    const taken = new Set(parameters.flatMap((one) => (one.in === 'query' ? [one.name] : [])))
+    const query = [taken.has('scope') && `scope=${known['scope']![0]}`, taken.has('limit') && path.includes('{scope}') && 'limit=1000']
+      .filter(Boolean)
+      .join('&')
     return (name === undefined ? [''] : known[name]!).map((value) => `${of.replace(/\{\w+\}/, value)}?${query}`)
   })
 }

@@ -1,6 +1,6 @@
 import { query, useGet } from '../../api/index.ts'
 import { Empty, Loaded } from '../../ui/feedback.tsx'
-import { count, money, usd } from '../../ui/numbers.ts'
+import { counted, money, usd } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
@@ -130,7 +130,7 @@ function Group({ of, range }: { of: (typeof groups)[number]; range: string }) {
             <>
               {has.has('cost') && (
                 <p>
-                  {money(sum(rows, 'cost'), sum(rows, 'unpriced'))} for {count(sum(rows, 'calls'))} calls
+                  {money(sum(rows, 'cost'), sum(rows, 'unpriced'))} for {counted(sum(rows, 'calls'), 'call')}
                   {has.has('saved') && `; reflexes saved ${usd(sum(rows, 'saved'))}`}
                   {sum(rows, 'unpriced') > 0 && '. REFLEX_MODEL_PRICES sets prices of your own.'}
                 </p>

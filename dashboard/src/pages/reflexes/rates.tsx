@@ -5,7 +5,7 @@ import type { statistics } from '../../../../src/features/statistics/contract/st
 import { query, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
 import { Select } from '../../ui/form.tsx'
-import { count, percent } from '../../ui/numbers.ts'
+import { count, counted, percent } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Chart, type ChartLine } from './chart.tsx'
 
@@ -58,7 +58,7 @@ function Drawn({ decided, calls, step, label }: DrawnProps) {
   const reflexes = own?.total ?? 0
   const models = all?.total ?? 0
   const share = reflexes + models === 0 ? null : reflexes / (reflexes + models)
-  const summary = `${count(reflexes)} events decided ${label === null ? 'by reflexes' : 'by it'}, ${count(models)} model calls`
+  const summary = `${counted(reflexes, 'event')} decided ${label === null ? 'by reflexes' : 'by it'}, ${counted(models, 'model call')}`
   return (
     <div class="card">
       <Chart label={share === null ? summary : `${summary}: ${percent(share)} without a model`} at={at} lines={lines} show={count} />

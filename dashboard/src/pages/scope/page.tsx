@@ -249,7 +249,9 @@ const CancelTurn = ({ path, onClose, onDone }: CancelProps) => (
     title="Cancel the turn in flight"
     verb="Cancel the turn"
     act={(body) => post<Cancelled>(`${path}/cancel`, body)}
-    done={({ cancelled, events }) => (cancelled ? `The turn is cancelled; its ${events} events ended.` : 'No turn was in flight any more.')}
+    done={({ cancelled, events }) =>
+      cancelled ? `The turn is cancelled; its ${counted(events, 'event')} ended.` : 'No turn was in flight any more.'
+    }
     onClose={onClose}
     onDone={onDone}
     reason="Reason (optional)"
@@ -348,13 +350,13 @@ function Summary({ state, path, onAsked }: { state: ScopeState; path: string; on
         <Fact name="Turn in flight">
           {turn ? (
             <span class="run">
-              ▸ {count(turn.events)} {turn.events === 1 ? 'event' : 'events'}, <Time at={turn.since} />
+              ▸ {counted(turn.events, 'event')}, <Time at={turn.since} />
             </span>
           ) : (
             'None'
           )}
         </Fact>
-        <Fact name="Context">{count(context.events)} events</Fact>
+        <Fact name="Context">{counted(context.events, 'event')}</Fact>
         <Fact name="Fire rate">
           {percent(fired.share)}{' '}
           <span class="quiet">

@@ -1,5 +1,5 @@
 import type { Span } from '../../../../src/contract/reports/trace.ts'
-import { count } from '../../ui/numbers.ts'
+import { counted } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Status, statusText } from '../../ui/status.tsx'
 import { Lines, Text } from '../../ui/text.tsx'
@@ -121,7 +121,7 @@ function modelItems(spans: readonly Span[]): Item[] {
   return [
     {
       span: first,
-      text: `${count(spans.length)} model calls, ${count(tokens)} tokens`,
+      text: `${counted(spans.length, 'model call')}, ${counted(tokens, 'token')}`,
       note: failed ? (reasonsOf(failed)[0] ?? null) : null,
     },
   ]

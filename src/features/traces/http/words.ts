@@ -90,7 +90,7 @@ function decidedBy(outcome: Outcome): Decided {
     case 'perceive':
       return by('nobody', 'joined the context')
     case 'turn':
-      return outcome.idle ? by('nobody', 'left alone: no agent acted on it') : by('turn', turnText(outcome.result))
+      return outcome.idle ? by('nobody', `left alone: ${outcome.why ?? 'no agent acted on it'}`) : by('turn', turnText(outcome.result))
     case 'reflex':
       return by('reflex', actionText(outcome.action), outcome.reflex_id)
     case 'decision':

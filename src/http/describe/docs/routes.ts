@@ -1,5 +1,8 @@
-import { Hono } from 'hono'
+import { Hono, type Context } from 'hono'
+import { html } from 'hono/html'
+import { nearestFirst } from '../../../base/nearest.ts'
 import type { AuthEnv } from '../../auth/middleware.ts'
+import { handleNotFound } from '../../problems/problem.ts'
 import type { Document } from './document.ts'
 
 /** The API description, for programs and people, built once per isolate on first use. */
@@ -15,6 +18,40 @@ export function docsRoutes(describe: () => Document) {
       .get('/openapi.json', (c) => c.redirect('/v1/openapi.json'))
       // An older wrangler.toml has the Worker answer this address.
       .get('/docs', (c) => c.redirect('/docs/'))
+      .get('/docs/*', (c) => documentation(c))
+  )
+}
+
+/** The pages are files of the dashboard. An unknown name is answered with the nearest one. */
+async function documentation(c: Context<AuthEnv>): Promise<Response> {
+  const { ASSETS } = c.env
+  if (ASSETS === undefined) return handleNotFound(c)
+  const name = c.req.path.slice('/docs/'.length).replace(/(?:\.html|\/)$/, '')
+  const listed = await ASSETS.fetch(new URL('/docs/pages.json', c.req.url))
+  // Without a build of the dashboard, its start page is the answer to all addresses.
+  const pages = await listed.json<string[]>().catch(() => null)
+  if (pages === null || pages.includes(name) || /^(?:index)?$|\.(?:css|js|json)$/.test(name)) return ASSETS.fetch(c.req.raw)
+  const [nearest = ''] = nearestFirst(name.replace(/\.md$/, ''), pages)
+  return c.html(
+    html`<!doctype html>
+      <html lang="en">
+        <head>
+          <meta charset="utf-8" />
+          <meta name="viewport" content="width=device-width, initial-scale=1" />
+          <title>No such page · Reflex</title>
+          <link rel="stylesheet" href="/docs/style.css" />
+        </head>
+        <body>
+          <main id="content">
+            <h1>There is no page ${name}</h1>
+            <p>
+              The nearest is <a href="/docs/${nearest}">${nearest}</a>. <a href="/docs/">The first page</a> has all of them, and a search.
+            </p>
+          </main>
+        </body>
+      </html> `,
+    404,
+    headers,
   )
 }
 
