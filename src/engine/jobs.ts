@@ -222,7 +222,8 @@ export class Jobs {
     return running
   }
 
-  #isFree(kind: JobKind): boolean {
+  /** True if fewer jobs of this kind run than may. */
+  isFree(kind: JobKind): boolean {
     const running = Array.from(this.#running.values()).filter((job) => job.kind === kind)
     return running.length < (this.#handlers.get(kind)?.at_once ?? Infinity)
   }
@@ -231,7 +232,7 @@ export class Jobs {
   #next(): JobRow | null {
     const running = Array.from(this.#running.values())
     // Jobs of a feature that the deployment left out wait for it.
-    const free = Array.from(this.#handlers.keys()).filter((kind) => this.#isFree(kind))
+    const free = Array.from(this.#handlers.keys()).filter((kind) => this.isFree(kind))
     const row = this.#parts.database.first<JobRow>(
       `SELECT seq, kind, key, payload, locks, attempts FROM jobs WHERE due_at <= ?1 AND seq NOT IN (SELECT value FROM json_each(?2))
         AND kind IN (SELECT value FROM json_each(?3))

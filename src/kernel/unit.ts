@@ -9,22 +9,29 @@ export type GuardedWork = { kind: WorkKind; id: string }
 /** Runs synchronous work in one transaction. A failure counts against `of`. Nested units join. */
 export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: GuardedWork) => Result
 
-/** A write that waits in memory for the next unit of work, which makes it first. */
-export class Deferred {
-  #write: ((unit: Unit) => void) | null = null
+type Write = (unit: Unit) => void
 
-  put(write: (unit: Unit) => void): void {
-    this.#write = write
+/** Writes that wait in memory for the next unit of work, which makes them first. */
+export class Deferred {
+  readonly #writes = new Set<Write>()
+
+  get any(): boolean {
+    return this.#writes.size > 0
   }
 
-  drop(): void {
-    this.#write = null
+  put(write: Write): void {
+    this.#writes.add(write)
+  }
+
+  drop(write: Write): void {
+    this.#writes.delete(write)
   }
 
   flush(unit: Unit): void {
-    const write = this.#write
-    this.#write = null
-    write?.(unit)
+    for (const write of this.#writes) {
+      this.#writes.delete(write)
+      write(unit)
+    }
   }
 }
 

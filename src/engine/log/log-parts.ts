@@ -17,6 +17,8 @@ const KEPT_LONGER_MS = 2 * DAY_MS
 /** Bounds the memory of known hashes. */
 const MOST_KNOWN = 5000
 
+/** A value as it is stored; null if it is stored already. */
+type StoredPart = { hash: string; text: string | null }
 type PartRow = { hash: string; at: number; value: PackedText }
 /** `text` is the value's JSON. */
 export type OldParts = { day: string; rows: { hash: string; at: number; text: string }[] }
@@ -43,17 +45,27 @@ export class LogParts {
    * Returns the hash of the stored value, or `named`. `quotes` masks
    * what the value quotes. Writes a row if none was written within a day.
    */
-  put(unit: Unit, value: object, { quotes = hidesNothing, named }: { quotes?: SecretHider; named?: string } = {}): string {
+  put(unit: Unit, value: object, how: { quotes?: SecretHider; named?: string } = {}): string {
+    const part = this.prepare(value, unit.now, how)
+    this.keep(unit, part)
+    return part.hash
+  }
+
+  /** A part that `keep` writes, in a unit that begins later. */
+  prepare(value: object, now: number, { quotes = hidesNothing, named }: { quotes?: SecretHider; named?: string } = {}): StoredPart {
     const known = this.#hashes.get(value)
-    if (known !== undefined && !this.#isDue(known, unit.now)) return known
-    const { text, hash } = storable(this.#log.hide(canonicalJson(this.#log.clean(quotes.value(value)))), named)
-    this.#hashes.set(value, hash)
-    if (!this.#isDue(hash, unit.now)) return hash
+    if (known !== undefined && !this.#isDue(known, now)) return { hash: known, text: null }
+    const part = storable(this.#log.hide(canonicalJson(this.#log.clean(quotes.value(value)))), named)
+    this.#hashes.set(value, part.hash)
+    return part
+  }
+
+  keep(unit: Unit, { hash, text }: StoredPart): void {
+    if (text === null || !this.#isDue(hash, unit.now)) return
     if (this.#written.size >= MOST_KNOWN) this.#written.clear()
     this.#written.set(hash, unit.now)
     const sql = `INSERT INTO parts (hash, at, value) VALUES (?1, ?2, ?3) ON CONFLICT (hash) DO UPDATE SET at = ?2 WHERE at < ?2 - ${DAY_MS}`
     unit.allHidden(sql, hash, unit.now, pack(text))
-    return hash
   }
 
   #isDue(hash: string, now: number): boolean {

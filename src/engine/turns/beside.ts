@@ -5,6 +5,7 @@ import type { Unit } from '../../kernel/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { Stored } from '../inbox/inbox.ts'
 import { turnHead } from '../log/spans.ts'
+import { marksOf } from '../../traces/ids.ts'
 import { keep, nothingYet, noUsage, type Turn, type TurnRecord } from './turn.ts'
 
 /**
@@ -23,7 +24,7 @@ export class BesideTurns {
     const { agent, memory, log, now, scope, basis } = this.#parts
     const { seq, event, attempts } = stored
     const turn_id = uuidv7()
-    const head = turnHead([event], newSpanId())
+    const head = { ...turnHead([event], newSpanId()), marks: marksOf(event.meta) }
     const since = now()
     const readings: Turn['readings'] = { clock: [], done: [], offered: [] }
     const read = () => {

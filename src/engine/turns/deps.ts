@@ -12,7 +12,7 @@ import type { Actions } from '../reflexes/actions.ts'
 import { shownNames } from '../../tools/define-tool.ts'
 import { under } from '../log/spans.ts'
 import { childHead } from '../../traces/ids.ts'
-import type { UnitOfWork } from '../../kernel/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import { type ModelParts, turnModel } from './turn-model.ts'
 import { keep, type Turn } from './turn.ts'
 import { storeOf } from '../../store/store.ts'
@@ -103,7 +103,7 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     settings: settings(),
     fetch: turnFetch(parts, turn),
     tools: toolSet(toolbox, call),
-    reply: (content) => reply(unit, turn, content),
+    reply: (content) => reply(turn.asked ? parts.deferred.put.bind(parts.deferred) : unit, turn, content),
     stream: (delta) => {
       signal.throwIfAborted()
       parts.sockets.stream({ turn_id, content: delta })
@@ -114,11 +114,11 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
   return Object.defineProperty(deps, 'model', { enumerable: true, get: () => (model ??= turnModel(parts, turn)) }) as AgentDeps
 }
 
-function reply(unit: UnitOfWork, { signal, acts, head, turn_id }: Turn, content: string): void {
+function reply(write: (work: (unit: Unit) => unknown) => void, { signal, acts, head, turn_id }: Turn, content: string): void {
   signal.throwIfAborted()
   demandReply(content)
   acts.push({ act: 'reply', content })
-  unit((unit) => unit.log({ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }))
+  write((unit) => unit.log({ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }))
 }
 
 /** Checks at run time, since values from a model or a tool often have type `any`. */

@@ -41,9 +41,8 @@ export class TurnLedger {
   }
 
   settle(turn: Turn, ending: TurnEnding): void {
-    const { deferred, unit } = this.#parts
-    if (!turn.held && (ending.status === 'result' || ending.status === 'none')) deferred.drop()
-    unit((unit) => this.#settle(unit, turn, ending), together('turn'))
+    if (!turn.held && (ending.status === 'result' || ending.status === 'none')) this.#claims.drop()
+    this.#parts.unit((unit) => this.#settle(unit, turn, ending), together('turn'))
   }
 
   cancel(unit: Unit, turn: Turn, reason: string, by: Requested): void {
@@ -192,6 +191,8 @@ export type ClaimParts = Reflexes & {
  */
 export class TurnClaims {
   readonly #parts: ClaimParts
+  /** The claim that may wait to be written. */
+  #write: (unit: Unit) => void = () => {}
 
   constructor(parts: ClaimParts) {
     this.#parts = parts
@@ -200,8 +201,15 @@ export class TurnClaims {
   /** Claims the due events for a turn; null if there are none. */
   claim(): Turn | null {
     const turn = this.#turnOn(this.#parts.settings().context_limit)
-    if (turn) this.#parts.deferred.put((unit) => this.#hold(unit, turn))
+    if (!turn) return null
+    this.#write = (unit) => this.#hold(unit, turn)
+    this.#parts.deferred.put(this.#write)
     return turn
+  }
+
+  /** Forgets a claim that is not written: the turn's end writes it. */
+  drop(): void {
+    this.#parts.deferred.drop(this.#write)
   }
 
   /**

@@ -9,6 +9,7 @@ import { modelName, resolveModel, withFaults } from '../../models/resolve-model.
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import { traceContextOf, traceHeaders } from '../../events/traceparent.ts'
 import { childHead } from '../../traces/ids.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import type { BehindModel } from '../../contract/model-request.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
@@ -61,6 +62,8 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
   const money = budget.money()
   const is_limited = money?.limits(claimed) === true
   const allow = async (params: LanguageModelV4CallOptions) => {
+    // Earlier calls may have spent what is left.
+    if (parts.deferred.any) parts.unit(() => {})
     const allowed = budget.allow()
     const open = allowed.ok ? outage.allow() : allowed
     if (!open.ok || !money || !is_limited) return open
@@ -108,8 +111,8 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 
 /** Records a call even if its purpose has ended: it was paid for. */
 function recordCall(
-  { log, log_parts, budget, model_calls, unit }: CountedParts,
-  { turn_id, usage: sum, model: witness, signal }: AskedFor,
+  { log, log_parts, budget, model_calls, unit, deferred }: CountedParts,
+  { turn_id, usage: sum, model: witness, signal, asked }: AskedFor,
   modelCall: ModelCall & { params: LanguageModelV4CallOptions; reserved: string | null; head: EntryHead },
 ): void {
   const {
@@ -138,7 +141,7 @@ function recordCall(
     sum.model_calls += 1
     sum.cost_usd = sum.cost_usd === null || cost_usd === null ? null : sum.cost_usd + cost_usd
   }
-  unit((unit) => {
+  const write = (unit: Unit) => {
     budget.spend(unit, input_tokens + output_tokens)
     budget.money()?.settle(unit, reserved, cost_usd)
     if (status === 'ok') model_calls.answered(unit)
@@ -160,7 +163,10 @@ function recordCall(
       usage,
     }
     unit.log({ ...head, duration_ms, kind: 'model-called', ...entry })
-  })
+  }
+  // The turn's next unit writes it: a request costs two of them.
+  if (asked) deferred.put(write)
+  else unit(write)
 }
 
 /** True for a call that was no longer wanted. A call that took too long was. */

@@ -16,8 +16,11 @@ declare module '../../env.ts' {
 
 declare module '../../contract/scope-api.ts' {
   interface FeatureCalls {
-    /** Answers a request to a model, JSON of AskedOfScope, by lines of JSON of AnswerLine. */
-    answerModel(asked: string): Promise<ReadableStream<Uint8Array>>
+    /**
+     * Answers a request to a model, JSON of AskedOfScope, by lines of JSON of AnswerLine; a request
+     * that streams gets a stream.
+     */
+    answerModel(asked: string): Promise<ReadableStream<Uint8Array> | string>
   }
 }
 

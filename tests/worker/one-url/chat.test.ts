@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { call, fetchRaw, keyFor, type Call } from '../../support/http.ts'
-import { entriesOf, freshScope, logOf, stubOf } from '../../support/scopes.ts'
+import { entriesOf, freshScope, inObject, logOf, stubOf } from '../../support/scopes.ts'
 
 const CHAT = '/v1/openai/chat/completions'
 const WEATHER = {
@@ -10,6 +10,29 @@ const WEATHER = {
 const said = (content: string, more: object = {}) => ({ model: 'gpt-5-mini', messages: [{ role: 'user', content }], ...more })
 const chat = (scope: string, json: object, more: Call = {}) =>
   call(CHAT, { json, ...more, headers: { 'x-reflex-scope': scope, ...more.headers } })
+
+/** Counts transactions that write the log, and their statements: alarms have others. */
+function countRecorded(storage: DurableObjectStorage): { statements: number; transactions: number } {
+  const made = { statements: 0, transactions: 0 }
+  const { sql } = storage
+  const exec = sql.exec.bind(sql)
+  const transactionSync = storage.transactionSync.bind(storage)
+  let ran: string[] = []
+  sql.exec = ((query: string, ...bindings: unknown[]) => {
+    ran.push(query)
+    return exec(query, ...bindings)
+  }) as typeof sql.exec
+  storage.transactionSync = (work) => {
+    ran = []
+    const result = transactionSync(work)
+    if (ran.some((query) => query.startsWith('INSERT INTO log '))) {
+      made.transactions += 1
+      made.statements += ran.length
+    }
+    return result
+  }
+  return made
+}
 
 describe('a chat completion', () => {
   test('is answered in the form of OpenAI, and recorded as one decision in one trace', async () => {
@@ -38,6 +61,15 @@ describe('a chat completion', () => {
     expect(await entriesOf(stubOf(scope), 'turn-ended')).toMatchObject([
       { status: 'result', acts: [{ act: 'reply', content: 'You said: hello' }], usage: { model_calls: 1 } },
     ])
+  })
+
+  test('is recorded by ten statements in two transactions', async () => {
+    const scope = freshScope('answered')
+    // The first request of a scope keeps its settings, too.
+    await chat(scope, said('hello'))
+    const made = await inObject(stubOf(scope), ({ storage }) => countRecorded(storage))
+    await chat(scope, said('hello again'))
+    expect(made).toMatchObject({ statements: 10, transactions: 2 })
   })
 
   test('hands a call of a tool over, and the output joins the trace of the call', async () => {

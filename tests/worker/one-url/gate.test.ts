@@ -59,6 +59,13 @@ test('a budget that is spent reads as a quota of the provider', async () => {
   expect(Number(spent.headers.get('Retry-After'))).toBeGreaterThan(0)
 })
 
+test('a model that hears of a refusal may spend no more than the budget', async () => {
+  const scope = freshScope('answered')
+  await stubOf(scope).configure({ ...denying, token_budget: { tokens: 1, per: 'day' } }, 'a test')
+  expect(await ask(scope, 'write to ada@example.com')).toMatchObject({ status: 429 })
+  expect(await entriesOf(stubOf(scope), 'model-called')).toHaveLength(1)
+})
+
 test('a key of a provider is refused where the deployment passes none on, and is in no log where it does', async () => {
   const scope = freshScope('answered')
   const headers = { 'x-reflex-scope': scope, 'x-reflex-provider-key': 'sk-of-the-caller' }

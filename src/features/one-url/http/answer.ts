@@ -34,7 +34,7 @@ export async function answer<Body>(c: Context<AuthEnv>, form: ProviderForm<Body>
   const parsed = parsedBy(form, body)
   const scope = scopeOf(c, parsed)
   const asked = askedOf(c, form, { parsed, scope })
-  const lines = new AnswerReader(await streamFrom(c, scope, asked))
+  const lines = new AnswerReader(await answerFrom(c, scope, asked))
   const head = await lines.said()
   if (head?.line === 'error') throw problemOf(head)
   if (head?.line !== 'head') throw unavailable('The scope gave no answer.')
@@ -117,7 +117,7 @@ function askedOf<Body>(c: Context<AuthEnv>, { api }: ProviderForm<Body>, { parse
   }
 }
 
-async function streamFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScope): Promise<ReadableStream<Uint8Array>> {
+async function answerFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScope): Promise<ReadableStream<Uint8Array> | string> {
   try {
     return await c.env.SCOPE.getByName(scope).answerModel(JSON.stringify(asked))
   } catch (error) {
@@ -129,20 +129,21 @@ async function streamFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScop
 
 /** The lines of an answer. A stream that ends without its last line has broken off. */
 class AnswerReader {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | null
   readonly #read = new LineReader()
-  #lines: string[] = []
+  #lines: string[]
 
-  constructor(stream: ReadableStream<Uint8Array>) {
-    this.#reader = stream.getReader()
+  constructor(answer: ReadableStream<Uint8Array> | string) {
+    this.#reader = typeof answer === 'string' ? null : answer.getReader()
+    this.#lines = typeof answer === 'string' ? answer.trimEnd().split('\n') : []
   }
 
   /** Undefined after the last line. */
   async next(): Promise<AnswerLine | undefined> {
     while (this.#lines.length === 0) {
-      const { done, value } = await this.#reader.read()
-      if (done) return undefined
-      this.#lines = this.#read.read(value)
+      const next = await this.#reader?.read()
+      if (!next || next.done) return undefined
+      this.#lines = this.#read.read(next.value)
     }
     return JSON.parse(this.#lines.shift() ?? '') as AnswerLine
   }
@@ -155,7 +156,7 @@ class AnswerReader {
 
   /** Also while a line is awaited: the scope stops the model. */
   async cancel(): Promise<void> {
-    await this.#reader.cancel().catch(() => undefined)
+    await this.#reader?.cancel().catch(() => undefined)
   }
 }
 

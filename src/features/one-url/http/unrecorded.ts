@@ -40,5 +40,5 @@ export function unrecorded(env: Env, { request, streams, behind }: AskedOfScope)
       out.write({ line: 'error', status, reason: 'model', message, retry_after_s: null })
     })
     .finally(() => out.close())
-  return out.readable
+  return out.answer
 }

@@ -12,6 +12,8 @@ import type { Event } from '../../../core/event.ts'
 import type { Applied, Next, ScopeFeature } from '../../../engine/feature.ts'
 import type { Stored } from '../../../engine/inbox/inbox.ts'
 import type { Job } from '../../../engine/jobs.ts'
+import { inBackground } from '../../../engine/log/failures.ts'
+import type { LogParts } from '../../../engine/log/log-parts.ts'
 import { BesideTurns } from '../../../engine/turns/beside.ts'
 import { depsOf } from '../../../engine/turns/deps.ts'
 import { logEnd } from '../../../engine/turns/ledger.ts'
@@ -23,7 +25,7 @@ import type { Unit } from '../../../kernel/unit.ts'
 import { modelName } from '../../../models/resolve-model.ts'
 import { argumentsHash } from '../../../tools/define-tool.ts'
 import { callIdOf, type AnswerError, type AnswerLine, type AskedOfScope } from '../contract/answer.ts'
-import { AnswerStream } from '../contract/answer-stream.ts'
+import { AnswerStream, AnswerText, type AnswerOut } from '../contract/answer-stream.ts'
 import { Allowed } from './allowed.ts'
 import { Untold } from './untold.ts'
 
@@ -34,8 +36,16 @@ const REFLEX_MS = 10_000
 const DIED = 'the server died, was reset or was evicted in the middle of the answer'
 
 type Answering = { seq: number; turn?: TurnRecord }
-/** A request whose caller waits. */
-type Live = { asked: AskedOfScope; out: AnswerStream; taken: PromiseWithResolvers<boolean>; leave: (why: string) => void }
+/** A request whose caller waits. `parts`: of its event. `turn`: if it began with the event. */
+type Live = {
+  asked: AskedOfScope
+  out: AnswerOut
+  parts: ReturnType<LogParts['prepare']>[]
+  taken: PromiseWithResolvers<boolean>
+  turn?: Turn
+  leave: (why: string) => void
+}
+type Ended = Pick<Job<Answering>, 'key' | 'payload'>
 type Parts = Collaborators
 
 /**
@@ -65,11 +75,23 @@ export class AskedModels implements ScopeFeature {
     })
   }
 
-  asked(unit: Unit, { decision }: Applied): Next[] {
-    const { seq, event } = decision.one
+  applied(unit: Unit, { decision }: Applied): void {
+    for (const part of this.#live.get(decision.one.event.id)?.parts ?? []) this.#parts.log_parts.keep(unit, part)
+  }
+
+  /** Begins the turn in the unit that accepts the request, where no other has to end before. */
+  asked(unit: Unit, { decision: { one } }: Applied): Next[] {
+    const { jobs } = this.#parts
+    const { seq, event } = one
     if (!isModelAsked(event)) return []
-    this.#add(unit, seq, event)
-    return [{ do: 'run-jobs' }]
+    const live = this.#live.get(event.id)
+    if (!live || !jobs.isFree('answer')) {
+      this.#add(unit, seq, event)
+      return [{ do: 'run-jobs' }]
+    }
+    live.turn = this.#begin(unit, one, live.asked)
+    jobs.addRunning(unit, { kind: 'answer', key: String(seq), payload: { seq, turn: recordOf(live.turn) } satisfies Answering })
+    return []
   }
 
   released(unit: Unit, { seq, event }: { seq: number; event: Event }): boolean {
@@ -85,14 +107,15 @@ export class AskedModels implements ScopeFeature {
   }
 
   /** The lines of the answer. The head says who decided. */
-  async answer(given: AskedOfScope): Promise<ReadableStream<Uint8Array>> {
+  async answer(given: AskedOfScope): Promise<ReadableStream<Uint8Array> | string> {
     const { hider, loop, reflex_sync, caller_tools, settings, env } = this.#parts
     await reflex_sync.ready()
     const asked = { ...given, request: { ...given.request, prompt: this.#untold.told(given.request.prompt) } }
-    const event = cleanEvent(this.#kept(asked), hider) as Event
+    const { event: kept, parts } = this.#kept(asked)
+    const event = cleanEvent(kept, hider) as Event
     const { id, meta } = event
-    const live: Live = { asked, out: new AnswerStream((why) => live.leave(why)), taken: Promise.withResolvers(), leave: () => {} }
-    const { out } = live
+    const out = asked.streams ? new AnswerStream((why) => live.leave(why)) : new AnswerText()
+    const live: Live = { asked, out, parts, taken: Promise.withResolvers(), leave: () => {} }
     caller_tools.open(meta.trace_id)
     this.#live.set(id, live)
     this.#noteOutputs(asked)
@@ -101,12 +124,26 @@ export class AskedModels implements ScopeFeature {
     if (!accepted.ok) {
       const message = `the inbox of the scope is full (${accepted.depth} of ${accepted.limit})`
       this.#end(id, meta.trace_id, out, { line: 'error', status: 429, reason: 'refused', message, retry_after_s: 5 })
-      return out.readable
+      return out.answer
     }
-    const fired = await this.#firedOn(id, live)
-    if (!fired) out.write({ line: 'head', trace_id: meta.trace_id, model, decided_by: null })
-    else await this.#byReflex(event, out, fired)
-    return out.readable
+    const fired = live.turn ? null : await this.#firedOn(id, live)
+    if (fired) await this.#byReflex(event, out, fired)
+    else out.write({ line: 'head', trace_id: meta.trace_id, model, decided_by: null })
+    if (live.turn) inBackground(this.#runBegun(live, live.turn))
+    return out.answer
+  }
+
+  /** Runs a turn that began where its request was accepted. */
+  async #runBegun(live: Live, turn: Turn): Promise<void> {
+    const { jobs } = this.#parts
+    const seq = turn.claimed[0]?.seq ?? 0
+    const key = String(seq)
+    try {
+      await this.#think({ key, payload: { seq } }, live, turn)
+    } finally {
+      jobs.release('answer', key)
+      jobs.run()
+    }
   }
 
   #add(unit: Unit, seq: number, { id }: Event): void {
@@ -114,19 +151,16 @@ export class AskedModels implements ScopeFeature {
     this.#parts.jobs.add(unit, { kind: 'answer', key: String(seq), payload: { seq } satisfies Answering })
   }
 
-  /** Keeps the request by its parts, of which each message is kept once. */
-  #kept({ event, request: { prompt, tools, options } }: AskedOfScope): ModelAsked {
-    const { unit, log_parts, log } = this.#parts
+  /** The request by its parts, of which each message is kept once. */
+  #kept({ event, request: { prompt, tools, options } }: AskedOfScope): { event: ModelAsked; parts: Live['parts'] } {
+    const { log_parts, log, now } = this.#parts
     log.masks.mayQuote(event.meta.trace_id, [event])
     const quotes = log.masks.of(event.meta.trace_id)
-    return unit((keeping) => {
-      const parts: RequestParts = {
-        prompt: prompt.map((message) => log_parts.put(keeping, message, { quotes })),
-        tools: log_parts.put(keeping, { tools }, { quotes }),
-        options,
-      }
-      return { ...event, request_hash: log_parts.put(keeping, parts, { quotes }) }
-    })
+    const prepared = [...prompt, { tools }].map((part) => log_parts.prepare(part, now(), { quotes }))
+    const hashes = prepared.map(({ hash }) => hash)
+    const request: RequestParts = { prompt: hashes.slice(0, -1), tools: hashes.at(-1) ?? '', options }
+    const whole = log_parts.prepare(request, now(), { quotes })
+    return { event: { ...event, request_hash: whole.hash }, parts: [...prepared, whole] }
   }
 
   /** Values that the caller's tools gave: where they come from decides where later calls may go. */
@@ -145,7 +179,7 @@ export class AskedModels implements ScopeFeature {
     return (await Promise.race([taken.promise, ended])) ? null : (outcomes.of([id])[0] ?? null)
   }
 
-  async #byReflex({ id, meta: { trace_id } }: Event, out: AnswerStream, { outcome, error }: EventOutcome): Promise<void> {
+  async #byReflex({ id, meta: { trace_id } }: Event, out: AnswerOut, { outcome, error }: EventOutcome): Promise<void> {
     const { caller_tools } = this.#parts
     if (outcome?.by !== 'reflex' || !outcome.action) {
       const message = error ?? 'the request was not decided'
@@ -166,9 +200,18 @@ export class AskedModels implements ScopeFeature {
     const stored = this.#storedOf(job)
     const live = this.#live.get(stored.event.id)
     if (!live) return this.#lost(job)
-    const { asked, out } = live
-    const turn = this.#begin(job, stored, asked)
-    const { id } = stored.event
+    const { unit, jobs } = this.#parts
+    const turn = unit((beginning) => {
+      const turn = this.#begin(beginning, stored, live.asked)
+      jobs.advanced(beginning, 'answer', job.key, { ...job.payload, turn: recordOf(turn) } satisfies Answering)
+      return turn
+    })
+    await this.#think(job, live, turn)
+  }
+
+  async #think(job: Ended, live: Live, turn: Turn): Promise<void> {
+    const { out, asked } = live
+    const { id } = asked.event
     live.leave = (why) => turn.stop(new Error(why))
     const ending = await this.#endingOf(turn, live)
     this.#settle(job, turn, ending)
@@ -181,19 +224,12 @@ export class AskedModels implements ScopeFeature {
     } else this.#end(id, trace_id, out, { line: 'error', ...errorOf(ending, error, this.#parts.now()) })
   }
 
-  #begin(job: Job<Answering>, stored: Stored, { words, behind }: AskedOfScope): Turn {
-    const { unit, jobs } = this.#parts
+  #begin(unit: Unit, stored: Stored, { words, behind }: AskedOfScope): Turn {
     const { event } = stored
     const { causation_id: _cause, ...meta } = event.meta
     const directing = { ...event, content: words, meta: { ...meta, causation_id: null } }
-    const allowed = (tool: string, input: unknown) => unit((using) => this.#allowed.take(using, tool, argumentsHash(input)))
-    return unit((beginning) => {
-      const turn = this.#turns.begin(beginning, stored, { words: directing, allowed, ...(behind && { behind }) })
-      const { turn_id, head, since, started_seq } = turn
-      const record = { turn_id, head, since, started_seq }
-      jobs.advanced(beginning, 'answer', job.key, { ...job.payload, turn: record } satisfies Answering)
-      return turn
-    })
+    const allowed = (tool: string, input: unknown) => this.#parts.unit((using) => this.#allowed.take(using, tool, argumentsHash(input)))
+    return this.#turns.begin(unit, stored, { words: directing, allowed, ...(behind && { behind }) })
   }
 
   async #endingOf(turn: Turn, { asked, out }: Live): Promise<TurnEnding> {
@@ -228,7 +264,7 @@ export class AskedModels implements ScopeFeature {
   }
 
   /** Ends the turn and its event. A failed request was answered: it is no dead letter. */
-  #settle(job: Job<Answering>, turn: Turn, ending: TurnEnding): void {
+  #settle(job: Ended, turn: Turn, ending: TurnEnding): void {
     const { unit, features, settlement, outage } = this.#parts
     const { seq } = job.payload
     const events = turn.claimed.map(({ event: { scope, id, meta } }) => ({ seq, scope, id, trace_id: meta.trace_id }))
@@ -263,12 +299,12 @@ export class AskedModels implements ScopeFeature {
     })
   }
 
-  #done(unit: Unit, { key }: Job<Answering>): void {
+  #done(unit: Unit, { key }: Ended): void {
     this.#parts.jobs.done(unit, 'answer', key)
     this.#parts.guard.done({ kind: 'action', id: key })
   }
 
-  #end(id: string, trace_id: string, out: AnswerStream, last: AnswerLine): void {
+  #end(id: string, trace_id: string, out: AnswerOut, last: AnswerLine): void {
     this.#live.delete(id)
     this.#parts.caller_tools.close(trace_id)
     out.write(last)
@@ -281,6 +317,8 @@ export class AskedModels implements ScopeFeature {
     return { seq, event: JSON.parse(text) as Event, attempts, text }
   }
 }
+
+const recordOf = ({ turn_id, head, since, started_seq }: Turn): TurnRecord => ({ turn_id, head, since, started_seq })
 
 const LEFT = /the caller left/
 const WAITS: readonly AnswerLine[] = [{ line: 'text', text: 'This call waits for a person: the scope lists its approval.' }]
