@@ -132,7 +132,7 @@ export default defineConfig(async () => ({
     },
     projects: [
       inNode('unit', '{tests/unit,templates/sdk}/**/*.test.ts', 0),
-      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0, { setup: ['tests/support/plans.ts'] }),
+      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0, { setup: ['tests/support/plans.ts', 'tests/support/absent-tables.ts'] }),
       // These move the clock, which all files of a runtime share.
       await inWorkers('testing', '{tests/worker/testing,templates/!(sdk)/tests}/*.test.ts', 0),
       await inWorkers('walk', 'tests/walk/*.test.ts', 0, { more: [instrument] }),

@@ -5,8 +5,8 @@ import { scopeHead } from '../../src/engine/log/spans.ts'
 import { childHead } from '../../src/traces/ids.ts'
 import { Log } from '../../src/engine/log/log.ts'
 import { Statistics } from '../../src/features/statistics/scope/statistics.ts'
-import { ScopeCounters, Database, unitOfWork, type Unit } from '../../src/kernel/unit.ts'
-import { isLaid, laySchema } from '../../src/engine/storage/lay-schema.ts'
+import { ScopeCounters, unitOfWork, type Unit } from '../../src/kernel/unit.ts'
+import { openDatabase } from '../../src/engine/storage/scope-tables.ts'
 import { timed } from './timed.ts'
 
 const BLOCKS = 20
@@ -19,7 +19,7 @@ export class Lane extends DurableObject<{ DB: D1Database }> {
   /** ms a call that the entries of its span add: formed, masked, counted, packed and written. */
   measure(): number[] {
     const storage = this.ctx.storage
-    const database = new Database(storage, { laid: isLaid(storage), lay: () => laySchema(storage) })
+    const database = openDatabase(storage, () => ({}))
     const now = Date.now
     const log = new Log(database, now)
     const counters = new ScopeCounters(database)

@@ -12,10 +12,10 @@ import { CALLER, MOST_DEATHS, together } from './upkeep/guard.ts'
 import { rangeOf, recordingOf } from './trace-recording.ts'
 import type { Requested } from '../contract/log-entry.ts'
 import { eventHead, scopeHead } from './log/spans.ts'
-import { type Unit, Database } from '../kernel/unit.ts'
+import type { Database, Unit } from '../kernel/unit.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import { deploymentHider } from '../base/secrets.ts'
-import { isLaid, laySchema } from './storage/lay-schema.ts'
+import { openDatabase } from './storage/scope-tables.ts'
 import type { ContextView, ScopeChain, ScopeState } from '../contract/scope.ts'
 import type { ScopeMetrics } from '../contract/scope-api.ts'
 import { namedTypes } from '../core/decision-context.ts'
@@ -110,14 +110,7 @@ type Of = { agents: AgentRegistry; features: readonly FeatureInScope[] }
 function openScope(context: DurableObjectState, env: Env, of: Of): Collaborators {
   const { storage, id } = context
   const hider = deploymentHider(env)
-  const laid = isLaid(storage)
-  if (laid) laySchema(storage)
-  const lay = () => {
-    laySchema(storage)
-    database.write('scope', scope)
-    database.write('created_at', created_at)
-  }
-  const database: Database = new Database(storage, { laid, lay }, hider)
+  const database: Database = openDatabase(storage, () => ({ scope, created_at }), hider)
   // The name is stored: an alarm may wake the object without it.
   const scope = database.read<string | null>('scope', null) ?? id.name ?? ''
   const created_at = database.read('created_at', Date.now())

@@ -2,6 +2,7 @@ import type { Statement } from '../core/event-statements.ts'
 import type { NewEntry } from '../contract/log-entry.ts'
 import { type Counters as Counts, type WorkKind, counters } from '../contract/scope.ts'
 import { jsonChunks } from '../base/json.ts'
+import type { LazyTables } from './lazy-tables.ts'
 import { hideAll, hidesNothing, type SecretHider } from '../base/secrets.ts'
 
 export type GuardedWork = { kind: WorkKind; id: string }
@@ -177,28 +178,34 @@ export type StateWrite = [key: string, value: unknown]
 /** A row of any table but the log, which alone has blobs. */
 export type ScopeRow = Record<string, string | number | null>
 
-/** `lay` creates the schema and the scope's initial rows. */
-type Schema = { laid: boolean; lay: () => void }
+/** `lay` runs before the first insertion. `tables`: those that their first rows lay, one by one. */
+type Laying = { laid: boolean; lay: () => void; tables?: LazyTables }
 
 /** Statements without effect on empty tables. Their aggregates return no row instead of zero. */
 const NEEDS_ROWS = /^\s*(?:SELECT|UPDATE|DELETE)\b/
 
 /**
  * A scope's SQLite. Synchronous, so that a task's statements are committed together. Masks secrets
- * in bound text. The first insertion creates the schema.
+ * in bound text. An insertion lays its table.
  */
 export class Database {
   readonly #storage: DurableObjectStorage
   readonly #hider: SecretHider
   readonly #lay: () => void
+  readonly #tables: LazyTables | undefined
   #laid: boolean
   /** Rows that were written since the object woke. */
   written = 0
 
   /** Without a schema to lay, the tables are there. */
-  constructor(storage: DurableObjectStorage, { laid, lay }: Schema = { laid: true, lay: () => {} }, hider: SecretHider = hidesNothing) {
+  constructor(
+    storage: DurableObjectStorage,
+    { laid, lay, tables }: Laying = { laid: true, lay: () => {} },
+    hider: SecretHider = hidesNothing,
+  ) {
     this.#storage = storage
     this.#lay = lay
+    this.#tables = tables
     this.#laid = laid
     this.#hider = hider
   }
@@ -218,22 +225,23 @@ export class Database {
 
   /** For parameters without secrets: skips the search for them. */
   allHidden<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape[] {
-    if (this.#isIdle(sql)) return []
-    const cursor = this.#storage.sql.exec(sql, ...params)
+    const text = this.#runnable(sql)
+    if (text === null) return []
+    const cursor = this.#storage.sql.exec(text, ...params)
     const rows = cursor.toArray() as unknown as Shape[]
     this.written += cursor.rowsWritten
     return rows
   }
 
-  /** True if `sql` has no effect without a schema; otherwise creates a missing schema. */
-  #isIdle(sql: string): boolean {
-    if (this.#laid) return false
-    if (NEEDS_ROWS.test(sql)) return true
-    this.transaction(() => {
-      this.#laid = true
-      this.#lay()
-    })
-    return false
+  /** The text to run, or null if it has no effect. An insertion lays what is missing. */
+  #runnable(sql: string): string | null {
+    if (!this.#laid && NEEDS_ROWS.test(sql)) return null
+    if (!this.#laid)
+      this.transaction(() => {
+        this.#laid = true
+        this.#lay()
+      })
+    return this.#tables ? this.#tables.runnable(sql) : sql
   }
 
   /** Runs `sql` per chunk of `values`, read from `json_each(?1)`, since a parameter holds 2 MB. */
@@ -244,8 +252,8 @@ export class Database {
 
   /** Streams the rows, so that a caller loads only those it needs. */
   each<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Iterable<Shape> {
-    if (this.#isIdle(sql)) return []
-    return this.#storage.sql.exec(sql, ...params) as unknown as Iterable<Shape>
+    const text = this.#runnable(sql)
+    return text === null ? [] : (this.#storage.sql.exec(text, ...params) as unknown as Iterable<Shape>)
   }
 
   first<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
@@ -259,10 +267,12 @@ export class Database {
 
   transaction<Result>(work: () => Result): Result {
     const laid = this.#laid
+    const tables = this.#tables?.laid
     try {
       return this.#storage.transactionSync(work)
     } catch (error) {
       this.#laid = laid
+      if (this.#tables && tables) this.#tables.laid = tables
       throw error
     }
   }

@@ -1,4 +1,4 @@
-import { isLaid } from '../../src/engine/storage/lay-schema.ts'
+import { isLaid, scopeTables } from '../../src/engine/storage/scope-tables.ts'
 import { CRASH, crash, inObject, stubOf } from './scopes.ts'
 
 /** Just before the journal's write number `at`, which is never made, or just after it. */
@@ -67,7 +67,7 @@ export async function live(scope: string, place: Place | null): Promise<Life> {
       try {
         return depth === 1 ? outermost(work) : transactionSync(work)
       } catch (error) {
-        if (life.died && depth === 1 && isLaid(storage)) {
+        if (life.died && depth === 1 && isLaid(scopeTables(storage))) {
           life.lost = exec<Life['lost'][number]>(`SELECT phase, place FROM effects WHERE phase <> 'call' AND step IS NULL`).toArray()
         }
         throw error

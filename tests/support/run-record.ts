@@ -1,4 +1,4 @@
-import { isLaid } from '../../src/engine/storage/lay-schema.ts'
+import { isLaid, scopeTables } from '../../src/engine/storage/scope-tables.ts'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
 import type { ProposalResult } from '../../src/skills/session/result.ts'
 import type { Life } from './crash-at-write.ts'
@@ -11,7 +11,10 @@ export type RunLife = { scope: string; life: Life; results: ProposalResult[]; lo
 /** Repeated while the object is dying. One that died before its first write has no tables yet. */
 export const rowsOf = <Row extends Record<string, SqlStorageValue>>(scope: string, query: string): Promise<Row[]> =>
   until(
-    () => inObject(stubOf(scope), ({ storage }) => (isLaid(storage) ? storage.sql.exec<Row>(query).toArray() : [])).catch(() => null),
+    () =>
+      inObject(stubOf(scope), ({ storage }) => (isLaid(scopeTables(storage)) ? storage.sql.exec<Row>(query).toArray() : [])).catch(
+        () => null,
+      ),
     `${scope} can be read`,
   )
 

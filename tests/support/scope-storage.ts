@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { LazyTables, Schema } from '../../src/kernel/lazy-tables.ts'
 import { Database } from '../../src/kernel/unit.ts'
 
 const folder = 'migrations/scope'
@@ -8,10 +9,15 @@ const schema = readdirSync(folder)
   .toSorted()
   .map((name) => readFileSync(`${folder}/${name}`, 'utf8'))
 
-/** The storage of a scope in memory, with its tables. `synced` resolves the waits for the disk. */
-export function openScopeStorage() {
+const steps = schema.flatMap((file) => file.split('--> statement-breakpoint'))
+
+/**
+ * The storage of a scope in memory, with its tables. `lazy`: each is laid by its first row.
+ * `synced` resolves the waits for the disk.
+ */
+export function openScopeStorage({ lazy = false }: { lazy?: boolean } = {}) {
   const sqlite = new DatabaseSync(':memory:')
-  for (const sql of schema) sqlite.exec(sql)
+  if (!lazy) for (const sql of schema) sqlite.exec(sql)
   const disk = Promise.withResolvers<void>()
   // node:sqlite takes no ArrayBuffer.
   const bound = (value: SQLInputValue | ArrayBuffer) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value)
@@ -37,6 +43,7 @@ export function openScopeStorage() {
     return { rowsWritten: 0, toArray: () => rows, [Symbol.iterator]: () => rows[Symbol.iterator]() }
   }
   const storage = { sql: { exec }, transactionSync, sync: () => disk.promise } as unknown as DurableObjectStorage
-  const database = new Database(storage, { laid: true, lay: () => {} })
-  return { database, rowsOf, synced: disk.resolve }
+  const tables = new LazyTables(storage.sql, new Schema(steps))
+  const database = new Database(storage, { laid: true, lay: () => {}, tables })
+  return { database, tables, rowsOf, synced: disk.resolve }
 }

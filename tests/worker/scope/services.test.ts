@@ -1,3 +1,4 @@
+import migrations from '../../../migrations/scope/migrations.js'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../../src/base/limits.ts'
@@ -487,16 +488,54 @@ describe('a scope that nothing was written in', () => {
     ['setting', (stub) => stub.configure({ instructions: 'x' }, 'ops')],
     ['timer', (stub) => stub.setTimer('t', { every_s: 3600 }, 'ops')],
     ['ticket', (stub) => stub.useTicket('a', Date.now() + 60_000)],
-  ])('has its schema, its name and its alarm from the first %s on', async (_, write) => {
+  ])('has its name and its alarm from the first %s on', async (_, write) => {
     const scope = freshScope()
     const stub = stubOf(scope)
     await stub.state()
     await write(stub, scope)
     const { created_at } = await stub.context(1)
-    expect(await keptBy(stub)).toMatchObject({ tables: expect.arrayContaining([{ name: 'events' }]), alarm: expect.any(Number) })
+    expect(await keptBy(stub)).toMatchObject({ tables: expect.arrayContaining([{ name: 'state' }]), alarm: expect.any(Number) })
     await evict(stub)
     const state = await inObject(stub, ({ storage }) => storage.sql.exec(`SELECT value FROM state WHERE key = 'scope'`).one())
     expect(state).toEqual({ value: JSON.stringify(scope) })
     expect((await stub.context(1)).created_at).toBe(created_at)
+  })
+
+  test('keeps its tables and gets new columns if a migrator laid them, as before', async () => {
+    const scope = freshScope()
+    const [file = '', ...later] = Object.values(migrations.migrations)
+    expect(later).toHaveLength(1)
+    await inObject(stubOf(scope), ({ storage: { sql } }) => {
+      for (const step of file.split('--> statement-breakpoint')) sql.exec(step)
+      sql.exec('CREATE TABLE __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT NOT NULL, created_at NUMERIC)')
+      sql.exec('INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)', 'x', migrations.journal.entries[0]?.when ?? 0)
+      sql.exec(`INSERT INTO state (key, value) VALUES ('scope', ?), ('created_at', '5')`, JSON.stringify(scope))
+    })
+    await evict(stubOf(scope))
+    const stub = stubOf(scope)
+    expect(await sendAndSettle(stub, note(scope, 'noise'))).toHaveLength(1)
+    expect((await stub.context(1)).created_at).toBe('1970-01-01T00:00:00.005Z')
+    const seen = () => inObject(stub, ({ storage }) => storage.sql.exec('SELECT chain IS NOT NULL AS chained FROM log').toArray())
+    expect(await seen()).toContainEqual({ chained: 1 })
+    await evict(stub)
+    expect(await seen()).toContainEqual({ chained: 1 })
+  })
+
+  test('gets each table with its first row', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const tables = async () => {
+      const { tables: kept } = await keptBy(stub)
+      return kept.map(({ name }) => String(name)).filter((name) => !/^__/.test(name))
+    }
+    await sendAndSettle(stub, note(scope, 'noise'))
+    const first = await tables()
+    expect(first).toEqual(expect.arrayContaining(['state', 'events', 'events_claim', 'log']))
+    expect(first).not.toEqual(expect.arrayContaining(['skill_runs']))
+    expect(first).not.toEqual(expect.arrayContaining(['used_tickets']))
+    await evict(stub)
+    await stub.useTicket('a', Date.now() + 60_000)
+    expect(await tables()).toEqual(expect.arrayContaining([...first, 'used_tickets']))
+    expect(await stub.useTicket('a', Date.now() + 60_000)).toMatchObject({ ok: false })
   })
 })

@@ -2,8 +2,8 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { Artifact, ArtifactChange } from '../../../../src/contract/artifact.ts'
 import { ArtifactCopy } from '../../../../src/engine/replication/artifact-copy.ts'
-import { Database, type Unit } from '../../../../src/kernel/unit.ts'
-import { laySchema } from '../../../../src/engine/storage/lay-schema.ts'
+import type { Unit } from '../../../../src/kernel/unit.ts'
+import { openDatabase } from '../../../../src/engine/storage/scope-tables.ts'
 import { did, write } from '../../../support/reflex-chain.ts'
 import { call, scopePath } from '../../../support/http.ts'
 import { ask as askMcp } from '../../../support/mcp.ts'
@@ -293,7 +293,7 @@ describe('the copy of the skills on disk', () => {
   test('is read again as a whole where it was not kept as a whole', async () => {
     const id = await skill()
     const kept = await inObject(stubOf(freshScope()), async ({ storage }) => {
-      const database = new Database(storage, { laid: false, lay: () => laySchema(storage) })
+      const database = openDatabase(storage, () => ({}))
       database.write('any', 'thing')
       const copyOf = (...changes: ArtifactChange[]) => {
         const loaded: ArtifactChange[] = []

@@ -1,0 +1,121 @@
+/** `changes`: the table that the statement writes. `inserts`: whether it may add a row to it. */
+type Named = { changes: string | null; inserts: boolean; tables: readonly string[]; shadowed: Map<string, string> }
+type Table = { columns: string[]; steps: { place: number; sql: string }[] }
+
+const STEP = /^\s*(CREATE TABLE|CREATE (?:UNIQUE )?INDEX \S+ ON|ALTER TABLE)\s+[`"]?(\w+)/
+const CHANGES = /\b(INSERT(?:\s+OR\s+\w+)?\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)\s+[`"]?(\w+)/i
+const NAMES = /\b(?:FROM|JOIN|INTO|UPDATE)\s+[`"]?(\w+)/gi
+const COLUMNS = /^\t`(\w+)`|\bADD `(\w+)`/gm
+/** Texts that are built of parts differ without end. */
+const KEPT_TEXTS = 1000
+
+/**
+ * A schema as its steps, in order: each makes or changes one table. A step is never changed once a
+ * deployment may have run it.
+ */
+export class Schema {
+  readonly length: number
+  readonly #tables = new Map<string, Table>()
+  readonly #texts = new Map<string, Named>()
+
+  constructor(steps: readonly string[]) {
+    this.length = steps.length
+    for (const [place, sql] of steps.entries()) {
+      const [, kind, name = ''] = STEP.exec(sql) ?? []
+      const known = this.#tables.get(name)
+      if (kind === undefined || (kind === 'CREATE TABLE') !== (known === undefined))
+        throw new Error(`step ${place} of a schema must create a table, or an index or column of one: ${sql}`)
+      const table = known ?? { columns: [], steps: [] }
+      table.steps.push({ place, sql })
+      if (!kind.includes('INDEX')) for (const [, made, added] of sql.matchAll(COLUMNS)) table.columns.push(made ?? added ?? '')
+      this.#tables.set(name, table)
+    }
+  }
+
+  get names(): readonly string[] {
+    return Array.from(this.#tables.keys())
+  }
+
+  /** The steps of a table from the place `from` in the schema. */
+  stepsOf(name: string, from = 0): string[] {
+    const steps = this.#tables.get(name)?.steps ?? []
+    return steps.filter(({ place }) => place >= from).map(({ sql }) => sql)
+  }
+
+  namesIn(text: string): Named {
+    const kept = this.#texts.get(text)
+    if (kept) return kept
+    const [, kind = '', changed = ''] = CHANGES.exec(text) ?? []
+    const tables = new Set(Array.from(text.matchAll(NAMES), ([, name = '']) => name))
+    const named: Named = {
+      changes: this.#tables.has(changed) ? changed : null,
+      inserts: /^insert/i.test(kind),
+      tables: Array.from(tables).filter((name) => this.#tables.has(name)),
+      shadowed: new Map(),
+    }
+    if (this.#texts.size >= KEPT_TEXTS) this.#texts.clear()
+    this.#texts.set(text, named)
+    return named
+  }
+
+  /** The statement with empty tables in place of those that are absent. */
+  shadow(text: string, absent: readonly string[]): string {
+    const { shadowed } = this.namesIn(text)
+    const key = absent.join(' ')
+    const made = shadowed.get(key) ?? this.#shadow(text, absent)
+    shadowed.set(key, made)
+    return made
+  }
+
+  #shadow(text: string, absent: readonly string[]): string {
+    const tables = absent.map((name) => {
+      const columns = this.#tables.get(name)?.columns ?? []
+      return `${name} (${columns.join(', ')}) AS (SELECT ${columns.map(() => 'NULL').join(', ')} WHERE false)`
+    })
+    // An empty table has no index to read by.
+    const plain = text.replaceAll(new RegExp(`\\b(${absent.join('|')})\\s+INDEXED BY \\w+`, 'g'), '$1')
+    const first = /^\s*WITH\s+(?:RECURSIVE\s+)?/i.exec(plain)?.[0]
+    return first === undefined ? `WITH ${tables.join(', ')} ${plain}` : `${first}${tables.join(', ')}, ${plain.slice(first.length)}`
+  }
+}
+
+/**
+ * The tables of one object, each of which is laid by its first row: a table and an index are at
+ * least one page each, so an object that has no skill has no page of skills.
+ */
+export class LazyTables {
+  readonly schema: Schema
+  readonly sql: SqlStorage
+  /** Replaced as a whole, so that a transaction that is rolled back can restore it. */
+  laid: ReadonlySet<string>
+
+  constructor(sql: SqlStorage, schema: Schema) {
+    this.sql = sql
+    this.schema = schema
+    const found = sql.exec<{ name: string }>(`SELECT name FROM sqlite_master WHERE type = 'table'`).toArray()
+    const known = new Set(schema.names)
+    this.laid = new Set(found.map(({ name }) => name).filter((name) => known.has(name)))
+  }
+
+  /** Runs the steps that were added since the place `from`, on tables that are there. */
+  migrate(from: number): void {
+    for (const name of this.laid) for (const step of this.schema.stepsOf(name, from)) this.sql.exec(step)
+  }
+
+  /** The text that does the same here as if all tables were laid. Null if it has no effect. */
+  runnable(text: string): string | null {
+    if (this.laid.size === this.schema.names.length) return text
+    const { changes, inserts, tables } = this.schema.namesIn(text)
+    if (changes !== null && !this.laid.has(changes)) {
+      if (!inserts) return null
+      this.lay(changes)
+    }
+    const absent = tables.filter((name) => !this.laid.has(name))
+    return absent.length === 0 ? text : this.schema.shadow(text, absent)
+  }
+
+  lay(name: string): void {
+    for (const step of this.schema.stepsOf(name)) this.sql.exec(step)
+    this.laid = new Set(this.laid).add(name)
+  }
+}

@@ -1,0 +1,92 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Schema } from '../../../src/kernel/lazy-tables.ts'
+import { openScopeStorage } from '../../support/scope-storage.ts'
+import { assertProperty } from '../../support/property.ts'
+
+/** Each kind of statement that a scope runs, over tables that may have no row. */
+const STATEMENTS: readonly (readonly [sql: string, ...params: (string | number)[]])[] = [
+  [
+    `INSERT INTO events (id, scope, type, source, timestamp, trace_id, payload, status, accepted_at) VALUES ('e', 's', 't', 'x', '', '', '{}', 'pending', 1)
+    ON CONFLICT (id) DO UPDATE SET attempts = attempts + 1 RETURNING seq, attempts`,
+  ],
+  [`INSERT INTO state (key, value) VALUES ('a', '1') ON CONFLICT (key) DO UPDATE SET value = value || '1'`],
+  [`INSERT INTO effects (owner, phase, place, status, started_at) SELECT 'turn', 'call', count(*), 'started', 1 FROM effects`],
+  [`INSERT OR IGNORE INTO used_tickets (nonce, expires_at) VALUES (?, ?) RETURNING nonce`, 'n', 5],
+  [`INSERT INTO jobs (kind, key, payload, locks, attempts) SELECT 'undo', owner, '{}', '[]', 0 FROM effects WHERE status = 'started'`],
+  [
+    `WITH open AS (SELECT owner FROM effects) INSERT INTO guard (kind, id, deaths, reason, at) SELECT 'turn', owner, 1, '', 1 FROM open WHERE true
+    ON CONFLICT (kind, id) DO UPDATE SET deaths = deaths + 1`,
+  ],
+  [`UPDATE effects SET status = 'done', ended_at = 2 WHERE status = 'started' RETURNING place`],
+  [`UPDATE events SET attempts = 9 WHERE NOT EXISTS (SELECT 1 FROM effects WHERE owner = events.id)`],
+  [`DELETE FROM used_tickets WHERE expires_at < ?`, 9],
+  [`DELETE FROM guard WHERE id IN (SELECT owner FROM effects) RETURNING id`],
+  [`SELECT count(*) AS n, max(started_at) AS at FROM effects`],
+  [`SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT count(*) FROM guard) AS guarded`],
+  [
+    `SELECT seq, status FROM events INDEXED BY events_lease WHERE status = 'processing' UNION ALL SELECT seq, status FROM events ORDER BY seq`,
+  ],
+  [`SELECT e.id, f.owner FROM events AS e LEFT JOIN effects AS f ON f.owner = e.id ORDER BY e.seq`],
+  [`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i, (SELECT count(*) FROM guard) AS guards FROM n`],
+  [`SELECT value FROM json_each('[1,2]') WHERE value NOT IN (SELECT place FROM effects)`],
+  [`SELECT nonce FROM used_tickets WHERE EXISTS (SELECT 1 FROM state)`],
+]
+const FAILS = 'INSERT INTO trials (seq, reflex_id, version, action) VALUES (1, NULL, 1, 1)'
+
+describe('tables that their first rows lay', () => {
+  test('answer each statement as tables that are all there', () => {
+    const step = fc.record({ picks: fc.array(fc.nat(STATEMENTS.length - 1), { minLength: 1, maxLength: 6 }), fails: fc.boolean() })
+    assertProperty(
+      'kernel/lazy-tables',
+      fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
+        const [lazy, whole] = [openScopeStorage({ lazy: true }).database, openScopeStorage().database]
+        for (const { picks, fails } of steps) {
+          const [found, expected] = [lazy, whole].map((database) => {
+            const rows: unknown[] = []
+            const work = () => {
+              for (const pick of picks) rows.push(database.all(...(STATEMENTS[pick] as [string])))
+              if (fails) database.all(FAILS)
+            }
+            if (fails) expect(() => database.transaction(work)).toThrow('NOT NULL')
+            else database.transaction(work)
+            return rows
+          })
+          expect(found).toEqual(expected)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('are there once the table has a row, and not for what only reads, changes or deletes', () => {
+    const { database, rowsOf } = openScopeStorage({ lazy: true })
+    const tables = () => rowsOf(`SELECT name FROM sqlite_master WHERE type = 'table'`).map(({ name }) => name)
+    database.all('SELECT count(*) FROM events')
+    database.all(`UPDATE events SET status = 'x'`)
+    database.all('DELETE FROM effects WHERE owner IN (SELECT id FROM events)')
+    expect(tables()).toEqual([])
+    database.write('a', 1)
+    expect(tables()).toEqual(['state'])
+  })
+
+  test('get the steps that were added since their scope was laid, and no others', () => {
+    const { tables, database, rowsOf } = openScopeStorage({ lazy: true })
+    database.write('a', 1)
+    const columns = (table: string) => rowsOf(`SELECT name FROM pragma_table_info('${table}')`).map(({ name }) => name)
+    rowsOf('CREATE TABLE `log` (`seq` integer PRIMARY KEY NOT NULL, `at` integer NOT NULL, `counts` text, `entries` text NOT NULL)')
+    tables.laid = new Set([...tables.laid, 'log'])
+    tables.migrate(tables.schema.length - 2)
+    expect(columns('log')).toEqual(['seq', 'at', 'counts', 'entries', 'chain', 'head'])
+    expect(columns('effects')).toEqual([])
+  })
+})
+
+describe('a schema', () => {
+  test.each([['DROP TABLE events'], ['CREATE INDEX a ON other (b)'], ['UPDATE events SET id = 1']])(
+    'refuses a step that creates no table and no part of one (%s)',
+    (sql) => {
+      expect(() => new Schema(['CREATE TABLE `events` (\n\t`id` text\n)', sql])).toThrow('step 1 of a schema must')
+    },
+  )
+})
