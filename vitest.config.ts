@@ -132,14 +132,16 @@ export default defineConfig(async () => ({
     },
     projects: [
       inNode('unit', '{tests/unit,templates/sdk}/**/*.test.ts', 0),
-      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0, { setup: ['tests/support/plans.ts', 'tests/support/absent-tables.ts'] }),
+      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0, {
+        setup: ['tests/support/plans.ts', 'tests/support/absent-tables.ts'],
+      }),
       // These move the clock, which all files of a runtime share.
       await inWorkers('testing', '{tests/worker/testing,templates/!(sdk)/tests}/*.test.ts', 0),
       await inWorkers('walk', 'tests/walk/*.test.ts', 0, { more: [instrument] }),
       // Scopes and processes that die at every write of their journals: slow, so `npm test` does
       // not run them; `npm run test:crash` does.
       inNode('crash-node', 'tests/crash/node/*.test.ts', 1),
-      await inWorkers('crash', 'tests/crash/*.test.ts', 1),
+      await inWorkers('crash', 'tests/crash/*.test.ts', 1, { setup: ['tests/support/absent-tables.ts'] }),
     ],
   },
 }))
