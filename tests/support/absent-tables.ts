@@ -6,6 +6,7 @@ import { LazyTables } from '../../src/kernel/lazy-tables.ts'
  * A test that reads or breaks a scope's tables by hand finds those that have no row yet, too: empty
  * ones to read, and laid ones for a trigger.
  */
+type Runnable = (this: LazyTables, text: string) => string | null
 type Exec = (this: object, sql: string, ...bindings: unknown[]) => object
 
 const tables = new WeakMap<object, LazyTables>()
@@ -14,8 +15,9 @@ let is_patched = false
 beforeAll(async () => {
   if (is_patched) return
   is_patched = true
-  const { runnable } = LazyTables.prototype
-  LazyTables.prototype.runnable = function (text) {
+  const prototype: { runnable: Runnable } = LazyTables.prototype
+  const { runnable } = prototype
+  prototype.runnable = function (text) {
     tables.set(this.sql, this)
     return runnable.call(this, text)
   }
