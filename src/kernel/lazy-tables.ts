@@ -1,5 +1,5 @@
 /** `changes`: the table that the statement writes. `inserts`: whether it may add a row to it. */
-type Named = { changes: string | null; inserts: boolean; tables: readonly string[]; shadowed: Map<string, string> }
+type TablesNamed = { changes: string | null; inserts: boolean; tables: readonly string[]; shadowed: Map<string, string> }
 type Table = { columns: string[]; steps: { place: number; sql: string }[] }
 
 const STEP = /^\s*(CREATE TABLE|CREATE (?:UNIQUE )?INDEX \S+ ON|ALTER TABLE)\s+[`"]?(\w+)/
@@ -16,7 +16,7 @@ const KEPT_TEXTS = 1000
 export class Schema {
   readonly length: number
   readonly #tables = new Map<string, Table>()
-  readonly #texts = new Map<string, Named>()
+  readonly #texts = new Map<string, TablesNamed>()
 
   constructor(steps: readonly string[]) {
     this.length = steps.length
@@ -42,12 +42,12 @@ export class Schema {
     return steps.filter(({ place }) => place >= from).map(({ sql }) => sql)
   }
 
-  namesIn(text: string): Named {
+  namesIn(text: string): TablesNamed {
     const kept = this.#texts.get(text)
     if (kept) return kept
     const [, kind = '', changed = ''] = CHANGES.exec(text) ?? []
     const tables = new Set(Array.from(text.matchAll(NAMES), ([, name = '']) => name))
-    const named: Named = {
+    const named: TablesNamed = {
       changes: this.#tables.has(changed) ? changed : null,
       inserts: /^insert/i.test(kind),
       tables: Array.from(tables).filter((name) => this.#tables.has(name)),

@@ -20,9 +20,9 @@ const STEPS = 'schema'
 export function openDatabase(storage: DurableObjectStorage, rows: () => Record<string, unknown>, hider?: SecretHider): Database {
   const tables = scopeTables(storage)
   const laid = isLaid(tables)
-  if (laid) migrate(storage, tables)
   const lay = () => database.writeAll(Object.entries({ [STEPS]: scopeSchema.length, ...rows() }))
   const database = new Database(storage, { laid, lay, tables }, hider)
+  if (laid) migrate(storage.sql, database, tables)
   return database
 }
 
@@ -32,14 +32,12 @@ export const scopeTables = ({ sql }: DurableObjectStorage): LazyTables => new La
 export const isLaid = ({ laid }: LazyTables): boolean => laid.has('state')
 
 /** Runs the steps that the tables of a scope have not run. */
-function migrate(storage: DurableObjectStorage, tables: LazyTables): void {
-  const { sql } = storage
-  const [row] = sql.exec<{ value: string }>('SELECT value FROM state WHERE key = ?', STEPS).toArray()
-  const done = row ? Number(row.value) : stepsOfMigrator(sql)
+function migrate(sql: SqlStorage, database: Database, tables: LazyTables): void {
+  const done = database.read<number | null>(STEPS, null) ?? stepsOfMigrator(sql)
   if (done === scopeSchema.length) return
-  storage.transactionSync(() => {
+  database.transaction(() => {
     tables.migrate(done)
-    sql.exec('INSERT OR REPLACE INTO state (key, value) VALUES (?, ?)', STEPS, String(scopeSchema.length))
+    database.write(STEPS, scopeSchema.length)
   })
 }
 
