@@ -10,17 +10,14 @@ const headers = z.object({
     .describe("The caller's key of the provider, which is passed on and kept nowhere, where the deployment allows it."),
 })
 const failure = z.looseObject({ error: z.looseObject({ message: z.string() }) })
+const refusals = (...statuses: number[]) =>
+  Object.fromEntries(statuses.map((status) => [status, [failure, 'An error in the form of the provider.'] as const]))
 const rest = {
   headers,
   body: z.looseObject({}),
   takes: 'own',
   answers: { 200: [z.looseObject({}), "The answer in the provider's form; with `stream`, its events.", texts.events] },
-  refusals: Object.fromEntries(
-    [400, 401, 403, 404, 413, 415, 429, 500, 502, 503, 504].map((status) => [
-      status,
-      [failure, 'An error in the form of the provider.'] as const,
-    ]),
-  ),
+  refusals: refusals(400, 401, 403, 404, 413, 415, 429, 500, 502, 503, 504),
 } as const
 const HOW =
   'A client changes its base URL and its key. The request and the answer are recorded in one trace, whose id is in `x-reflex-trace`; ' +
@@ -46,3 +43,26 @@ export const askAnthropic = declare('post /v1/anthropic/messages', 'askAnthropic
 
 /** Anthropic's own client adds `/v1` to its base URL; others have it there. */
 export const askAnthropicClient = { ...askAnthropic, at: 'post /v1/anthropic/v1/messages', id: 'askAnthropicClient' } as const
+
+const listing = {
+  description: 'The one model that answers in the scope, whatever name a request gives: its setting `model`, else `REFLEX_MODEL`.',
+  headers: headers.pick({ 'x-reflex-scope': true }),
+  answers: { 200: [z.looseObject({}), "In the provider's form."] },
+  refusals: refusals(400, 401, 403, 404, 429, 500, 503),
+} as const
+const named = { ...listing, params: z.object({ model: z.string() }) } as const
+
+export const listOpenaiModels = declare('get /v1/openai/models', 'listOpenaiModels', 'List models as OpenAI does', listing)
+export const getOpenaiModel = declare('get /v1/openai/models/{model}', 'getOpenaiModel', 'Show a model as OpenAI does', named)
+export const listAnthropicModels = declare('get /v1/anthropic/models', 'listAnthropicModels', 'List models as Anthropic does', listing)
+export const getAnthropicModel = declare('get /v1/anthropic/models/{model}', 'getAnthropicModel', 'Show a model as Anthropic does', named)
+export const listAnthropicClientModels = {
+  ...listAnthropicModels,
+  at: 'get /v1/anthropic/v1/models',
+  id: 'listAnthropicClientModels',
+} as const
+export const getAnthropicClientModel = {
+  ...getAnthropicModel,
+  at: 'get /v1/anthropic/v1/models/{model}',
+  id: 'getAnthropicClientModel',
+} as const

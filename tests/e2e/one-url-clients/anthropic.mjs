@@ -23,6 +23,9 @@ if (process.argv[3]) {
   } catch (thrown) {
     error = `${thrown.constructor.name} ${thrown.status}`
   }
+  const models = await client.models.list()
+  const named = await client.models.retrieve(models.data[0].id)
+  console.log(JSON.stringify({ models: models.data.map(({ id }) => id), named: named.display_name }))
   const tool = await client.messages.create({
     model: 'm',
     max_tokens: 100,

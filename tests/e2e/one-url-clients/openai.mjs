@@ -30,6 +30,9 @@ if (process.argv[3]) {
     error = `${thrown.constructor.name} ${thrown.status} ${thrown.code}`
   }
   console.log(JSON.stringify({ said, response: response.output_text, final: final.output_text, events: new Set(events).size, error }))
+  const models = []
+  for await (const model of client.models.list()) models.push(await client.models.retrieve(model.id))
+  console.log(JSON.stringify({ models: models.map(({ id }) => id) }))
   const runner = client.chat.completions.runTools({
     model: 'm',
     messages: [{ role: 'user', content: 'What is the weather in Bern?' }],

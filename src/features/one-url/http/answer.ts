@@ -69,7 +69,7 @@ function parsedBy<Body>({ parse }: ProviderForm<Body>, body: Body): ParsedReques
 }
 
 /** The header, else the user, else the key. */
-function scopeOf(c: Context<AuthEnv>, { user }: ParsedRequest): string {
+export function scopeOf(c: Context<AuthEnv>, { user }: Pick<ParsedRequest, 'user'>): string {
   const { principal } = c.var
   const named = c.req.header('x-reflex-scope')
   const scope = named ?? (user === undefined ? `key/${plainName(principal.name)}` : `user/${plainName(user)}`)
