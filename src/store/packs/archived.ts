@@ -8,7 +8,7 @@ import { PackDamaged, type PackedEvent } from './format.ts'
 import { withoutRow } from '../queued.ts'
 import type { PackDatabase } from '../store.ts'
 import type { Leaving } from './merge.ts'
-import { DAY_MS, dayOf, inOrder, namesIn, readPacks } from './rows.ts'
+import { DAY_MS, dayOf, eachOnce, inOrder, namesIn, readPacks } from './rows.ts'
 
 /** The archive's name beside names of databases, in what a list lacks. */
 export const ARCHIVE = 'ARCHIVE'
@@ -73,15 +73,18 @@ export async function archiveDays(store: D1Database, bucket: R2Bucket, events: r
   for (const some of Map.groupBy(events, ({ seq }) => dayOf(seq)).values()) await archiveEvents(store, bucket, some)
 }
 
+/** A file of the archive has so many packs, which are of about 256 events. */
+const MOST_IN_FILE = 8
+
 /** Moves packs of a database to the archive, before they are deleted. Rows of `events` stay. */
 export const leavingFor =
   (store: D1Database, bucket: R2Bucket, { name, db }: PackDatabase): Leaving =>
   async (ids) => {
-    for (const id of ids) {
+    for (let from = 0; from < ids.length; from += MOST_IN_FILE) {
       const damaged = new Set<string>()
-      const events = (await readPacks(db, [id], { damaged })).get(id)
-      if (damaged.size > 0) await archiveBytes(bucket, db, { name, id })
-      else await archiveEvents(store, bucket, await withoutRow(store, events ?? []))
+      const packs = await readPacks(db, ids.slice(from, from + MOST_IN_FILE), { damaged })
+      for (const id of damaged) await archiveBytes(bucket, db, { name, id })
+      await archiveDays(store, bucket, await withoutRow(store, eachOnce(Array.from(packs.values()).flat())))
     }
   }
 

@@ -34,7 +34,7 @@ async function packsWith(db: D1Database, texts: readonly string[], since: number
 }
 
 /** Packs that are read at once for a look-up, and texts that are asked for in one statement. */
-const READ_AT_ONCE = 8
+const READ_AT_ONCE = 16
 const ASKED_AT_ONCE = 1000
 
 type LookUp = {

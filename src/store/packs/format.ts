@@ -93,8 +93,10 @@ export function decodePack(id: string, data: string): PackedEvent[] {
     const accepted_at = time + (columns.accepted_at[index] ?? 0)
     const ended = columns.ended_at[index] ?? null
     const revision = revisions[index] ?? 0
+    const plain: Record<string, unknown> = {}
+    for (const name of PLAIN) plain[name] = columns[name][index]
     return {
-      ...(Object.fromEntries(PLAIN.map((name) => [name, columns[name][index]])) as Pick<PackedEvent, (typeof PLAIN)[number]>),
+      ...(plain as Pick<PackedEvent, (typeof PLAIN)[number]>),
       seq: (BigInt(time) << BigInt(BITS)) + BigInt(places[index] ?? 0),
       accepted_at,
       ended_at: ended === null ? null : accepted_at + ended,

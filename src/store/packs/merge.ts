@@ -1,12 +1,12 @@
 import { messageOf } from '../../base/error-text.ts'
 import { ENTRY_BYTES, FAN_OUT, INDEX_LEVELS, INDEX_SLOT, NAME_DIGITS, indexPlace, levelOf, partOf } from './index-place.ts'
 import { hashesOf, HASH_DIGITS, type PackedEvent } from './format.ts'
-import { dayOf, eachOnce, FULL, idFrom, inOrder, packStatement, readPacks } from './rows.ts'
-import { BITS, seqAt } from '../queued.ts'
+import { dayOf, eachOnce, FULL, idFrom, inOrder, packStatement, portionsOf, readPacks } from './rows.ts'
+import { BITS, seqAt, SLOT } from '../queued.ts'
 import { packDatabases } from '../store.ts'
 
-/** A pack that has one of these is full: it is indexed, and merged no more. */
-const FULL_PACK = { events: 1024, bytes: 400_000, raw_bytes: 4_000_000 }
+/** Packs that have one of these together are full: they are indexed, and merged no more. */
+const FULL_PACKS = { events: 1024, bytes: 400_000, raw_bytes: 4_000_000 }
 /** Packs that merge have so much together, at most. */
 const MOST = { events: 2048, bytes: 800_000, raw_bytes: 8_000_000 }
 const MEASURES = ['events', 'bytes', 'raw_bytes'] as const
@@ -21,7 +21,7 @@ const BYTES = 'octet_length(data) + coalesce(octet_length(hashes), 0)'
 
 type Small = Record<(typeof MEASURES)[number], number> & { id: string }
 
-const isFull = (pack: Omit<Small, 'id'>): boolean => MEASURES.some((name) => pack[name] >= FULL_PACK[name])
+const isFull = (pack: Omit<Small, 'id'>): boolean => MEASURES.some((name) => pack[name] >= FULL_PACKS[name])
 const sizeOf = (packs: readonly Small[]) => {
   const size = { events: 0, bytes: 0, raw_bytes: 0 }
   for (const pack of packs) for (const name of MEASURES) size[name] += pack[name]
@@ -97,17 +97,19 @@ function nextMerge(small: readonly Small[], now: number): Small[] | null {
   return null
 }
 
-/** Returns true if the new pack is full. */
+/** Returns true if the new packs are full. */
 async function merge(db: D1Database, packs: readonly Small[], damaged: Set<string>): Promise<boolean> {
-  const ids = packs.map(({ id }) => id)
-  const events = await readable(db, ids, damaged)
+  const replaces = packs.map(({ id }) => id)
+  const events = await readable(db, replaces, damaged)
   if (events === null) return false
   const is_full = isFull({ ...sizeOf(packs), events: events.length })
-  const id = is_full ? await freeId(db, FULL + idFrom(events.at(-1)?.seq ?? 0n)) : undefined
+  const portions = is_full ? portionsOf(events) : [events]
+  const ids = is_full ? await freeIds(db, portions) : []
+  const entries = ids.length === 0 ? [] : portions.flatMap((portion, nth) => entriesOf(portion, nth)).toSorted()
   await write(db, [
-    packStatement(db, events, { replaces: ids, ...(id !== undefined && { id }) }),
-    ...(id === undefined ? [] : [indexStatement(db, 0, entriesOf(events, 0), { packs: [String(id)], accepted_at: newest(events) })]),
-    db.prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))').bind(JSON.stringify(ids)),
+    ...portions.map((portion, nth) => packStatement(db, portion, { replaces, id: ids[nth] })),
+    ...(ids.length === 0 ? [] : [indexStatement(db, 0, entries, { packs: ids.map(String), accepted_at: newest(events) })]),
+    db.prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))').bind(JSON.stringify(replaces)),
   ])
   return is_full
 }
@@ -121,22 +123,28 @@ async function readable(db: D1Database, ids: readonly string[], damaged: Set<str
   return ids.some((id) => damaged.has(id)) ? null : eachOnce(Array.from(packs.values()).flat()).toSorted(inOrder)
 }
 
-async function freeId(db: D1Database, least: bigint): Promise<bigint> {
-  const sql = 'SELECT CAST(max(id) + 1 AS TEXT) AS id FROM packs WHERE id >= CAST(?1 AS INTEGER) AND id < CAST(?2 AS INTEGER)'
-  const row = await db
+/** Free ids of full packs, in the order of their last events. */
+async function freeIds(db: D1Database, portions: readonly PackedEvent[][]): Promise<bigint[]> {
+  const places = portions.map((portion) => FULL + idFrom(portion.at(-1)?.seq ?? 0n))
+  const place = 'CAST(value AS INTEGER)'
+  const sql = `SELECT CAST((SELECT max(id) + 1 FROM packs WHERE id >= ${place} AND id < ${place} + ${SLOT}) AS TEXT) AS id FROM json_each(?1) ORDER BY key`
+  const { results } = await db
     .prepare(sql)
-    .bind(String(least), String(least + (1n << BigInt(BITS))))
-    .first<{ id: string | null }>()
-  return row?.id ? BigInt(row.id) : least
+    .bind(JSON.stringify(places.map(String)))
+    .all<{ id: string | null }>()
+  const ids: bigint[] = []
+  for (const [nth, least] of places.entries()) {
+    const before = ids.at(-1)
+    const free = BigInt(results[nth]?.id ?? least)
+    ids.push(before !== undefined && before >= free ? before + 1n : free)
+  }
+  return ids
 }
 
 /** The hash in hexadecimal digits, and the place of its pack in the list. */
 const entryOf = (hash: string, nth: number): string => hash + nth.toString(16).padStart(NAME_DIGITS, '0')
 
-const entriesOf = (events: readonly PackedEvent[], nth: number): string[] =>
-  hashesOf(events)
-    .toSorted()
-    .map((hash) => entryOf(hash, nth))
+const entriesOf = (events: readonly PackedEvent[], nth: number): string[] => hashesOf(events).map((hash) => entryOf(hash, nth))
 
 /** Fails, and with it its batch, if a row that it replaces is not there. */
 const INSERT_INDEX = `INSERT INTO pack_index (place, accepted_at, packs, entries)

@@ -9,13 +9,16 @@ import { askPacks, DAY_MS, dayOf, eachOnce, FULL, idFrom, inOrder, packKey, read
 
 /** A page unpacks no more, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = { events: 20_000, raw_bytes: 32_000_000 }
-/** Packs of a database whose times a page compares at once, and packs of a day. */
-const PACKS_AHEAD = 256
+/**
+ * Packs of a database whose times a page compares at once, more and more if it asks for a few of
+ * them; and packs of a day.
+ */
+const PACKS_AHEAD = { first: 256, most: 4096 }
 const MOST_PACKS = 1000
 /** A page looks at further packs so often. */
-const MOST_OPENED = 32
+const MOST_OPENED = 16
 /** Packs beside the first that are read at once are no larger. */
-const READ_AT_ONCE = { bytes: 250_000, raw_bytes: 4_000_000 }
+const READ_AT_ONCE = { events: 1024, bytes: 250_000, raw_bytes: 4_000_000 }
 
 /** Packs that may have something that is asked for, in the order of the list. */
 type Asked = Pick<EventFilter, 'patterns' | 'scope' | 'types' | 'status'> & {
@@ -141,12 +144,10 @@ function cursorAt(edge: bigint, { rising, after, before }: Asked): bigint {
 
 /** Removes from the list what is read next: the first pack, and those that are small beside it. */
 function nextOf(heads: Head[]): Head[] {
-  const size = { bytes: 0, raw_bytes: 0 }
+  const size = { events: 0, bytes: 0, raw_bytes: 0 }
   const end = heads.findIndex((head, index) => {
     if (head.id === '' || index === 0) return head.id === ''
-    size.bytes += head.bytes
-    size.raw_bytes += head.raw_bytes
-    return size.bytes > READ_AT_ONCE.bytes || size.raw_bytes > READ_AT_ONCE.raw_bytes
+    return (['events', 'bytes', 'raw_bytes'] as const).some((name) => (size[name] += head[name]) > READ_AT_ONCE[name])
   })
   return heads.splice(0, end === -1 ? heads.length : end)
 }
@@ -158,7 +159,12 @@ async function headsOf(store: D1Database, asked: Asked): Promise<Head[]> {
   const least = idFrom(after < 0n ? 0n : after)
   // The last event of a pack may be later than one before the bound, on the same day.
   const end = before < FULL ? startOfDay(dayOf(before - 1n) + 1) : FULL
-  const ranges = [0n, FULL].map((base) => ({ base, least: base + least, end: end < FULL ? base + end : base + FULL - 1n }))
+  const ranges = [0n, FULL].map((base) => ({
+    base,
+    least: base + least,
+    end: end < FULL ? base + end : base + FULL - 1n,
+    ahead: PACKS_AHEAD.first,
+  }))
   const found = packDatabases(store).flatMap((at) => ranges.map((range) => headsIn(at, range, asked)))
   return inOrderOf((await Promise.all([...found, archiveHeads(store, asked)])).flat(), rising)
 }
@@ -215,7 +221,7 @@ async function opened(heads: readonly Head[], rising: boolean): Promise<Head[]> 
 }
 
 /** Ids of small packs, or of full ones, which begin at `base`. `end` is outside. */
-type Range = { base: bigint; least: bigint; end: bigint }
+type Range = { base: bigint; least: bigint; end: bigint; ahead: number }
 
 /** The next packs of one database, and a head for those that follow. */
 async function headsIn(at: PackDatabase, range: Range, asked: Asked): Promise<Head[]> {
@@ -229,7 +235,9 @@ async function headsIn(at: PackDatabase, range: Range, asked: Asked): Promise<He
   const last = heads[MOST_PACKS - 1]
   const rest = { at, id: '', events: 0, bytes: 0, raw_bytes: 0 }
   if (last) return [...heads.slice(0, -1), { ...rest, edge: last.edge }]
-  const more = rising ? { ...range, least: bound } : { ...range, end: bound }
+  const isNarrow = [asked.scope, asked.types, asked.status].some((one) => one !== undefined) || !asked.patterns.includes('*')
+  const ahead = isNarrow ? Math.min(PACKS_AHEAD.most, 4 * range.ahead) : range.ahead
+  const more = rising ? { ...range, ahead, least: bound } : { ...range, ahead, end: bound }
   // The packs of one millisecond are in any order. Those that were found may all be after the page.
   const place = rising ? bound - range.base : idFrom(bound - range.base) + SLOT - 1n
   const edge = place < before ? place : before - 1n
@@ -245,20 +253,20 @@ type PackRow = { bound: string | null; id: string | null; edge: string; events: 
  */
 async function packsIn(
   db: D1Database,
-  { base, least, end }: Range,
+  { base, least, end, ahead }: Range,
   { patterns, scope, types, status, after, before, rising }: Asked,
 ): Promise<PackRow[]> {
   const has = (column: string, condition: string) =>
     `(${column} IS NULL OR EXISTS (SELECT 1 FROM json_each(${column}) AS named WHERE ${condition}))`
   const matches = `EXISTS (SELECT 1 FROM json_each(?4) WHERE ${patternMatchesSql('named.value')})`
   const checks = [
-    scope === undefined ? null : has('scopes', 'named.value = ?3'),
+    scope === undefined ? null : '(scopes IS NULL OR instr(scopes, ?3) > 0)',
     patterns.includes('*') ? null : has('scopes', matches),
     types === undefined ? null : has('types', 'named.value IN (SELECT value FROM json_each(?5))'),
     status === undefined ? null : has('statuses', 'named.value = ?6'),
   ].filter((check) => check !== null)
   const [least_id, end_id] = ['CAST(?7 AS INTEGER)', 'CAST(?8 AS INTEGER)']
-  const next = `SELECT id FROM packs WHERE id >= ${least_id} AND id < ${end_id} ORDER BY id ${rising ? 'ASC' : 'DESC'} LIMIT ${PACKS_AHEAD}`
+  const next = `SELECT id FROM packs WHERE id >= ${least_id} AND id < ${end_id} ORDER BY id ${rising ? 'ASC' : 'DESC'} LIMIT ${ahead}`
   const day_end = `((((max(id) - ${base}) >> ${BITS}) / ${DAY_MS} + 1) * ${DAY_MS} << ${BITS}) + ${base}`
   const sql = `WITH range AS (SELECT ${rising ? day_end : 'min(id)'} AS bound FROM (${next}))
     SELECT CAST(bound AS TEXT) AS bound, CAST(id AS TEXT) AS id, CAST(${rising ? 'first' : 'last'} AS TEXT) AS edge, events,
@@ -267,7 +275,14 @@ async function packsIn(
       AND last > CAST(?1 AS INTEGER) AND first < CAST(?2 AS INTEGER) ${checks.map((check) => `AND ${check}`).join(' ')}
     WHERE (?3 IS NULL OR true) AND ?4 IS NOT NULL AND ?5 IS NOT NULL AND (?6 IS NULL OR true)
     ORDER BY ${rising ? 'first' : 'packs.id DESC'} LIMIT ${MOST_PACKS}`
-  const params = [String(after), String(before), scope ?? null, JSON.stringify(patterns), JSON.stringify(types ?? []), status ?? null]
+  const params = [
+    String(after),
+    String(before),
+    scope === undefined ? null : JSON.stringify(scope),
+    JSON.stringify(patterns),
+    JSON.stringify(types ?? []),
+    status ?? null,
+  ]
   const { results } = await db
     .prepare(sql)
     .bind(...params, String(least), String(end))

@@ -9,6 +9,29 @@ import { packHash, encodePack, hashesOf, decodePack, PackDamaged, type PackedEve
  */
 export const FULL = 1n << 62n
 
+/**
+ * A pack has so many events, or the characters of so large ones: a list unpacks whole packs, and
+ * several that overlap.
+ */
+const PORTION = { events: 256, characters: 600_000 }
+
+/** Events in order, as packs of one day that D1 takes. */
+export function portionsOf(events: readonly PackedEvent[]): PackedEvent[][] {
+  const portions: PackedEvent[][] = []
+  let size = 0
+  let day: number | undefined
+  for (const event of events) {
+    if (size > PORTION.characters || day !== dayOf(event.seq) || portions.at(-1)?.length === PORTION.events) {
+      portions.push([])
+      day = dayOf(event.seq)
+      size = 0
+    }
+    size += JSON.stringify(event.payload).length
+    portions.at(-1)?.push(event)
+  }
+  return portions
+}
+
 /** A pack lists its scopes and types up to so many, so that a search can leave it out. */
 const MOST_NAMED = 100
 
@@ -27,11 +50,11 @@ export const startOfDay = (day: number): bigint => BigInt(day * DAY_MS) * SLOT
 export const idFrom = (last: bigint): bigint => (last / SLOT) * SLOT
 
 /**
- * A pack under the next free id. Fails, and with it its batch, if one of the packs that it replaces
- * is not there.
+ * A pack under the next free id, or under its own if it is full. Fails, and with it its batch, if
+ * that is taken or one of the packs that it replaces is not there.
  */
 const INSERT = `INSERT INTO packs (id, first, last, events, accepted_at, raw_bytes, scopes, types, statuses, hashes, data)
-  SELECT coalesce((SELECT max(id) + 1 FROM packs WHERE id >= place AND id < place + ${SLOT}), place),
+  SELECT CASE WHEN place >= ${FULL} THEN place ELSE coalesce((SELECT max(id) + 1 FROM packs WHERE id >= place AND id < place + ${SLOT}), place) END,
     CAST(?2 AS INTEGER), CAST(?3 AS INTEGER),
     CASE WHEN (SELECT count(*) FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?11))) = json_array_length(?11) THEN ?4 END,
     ?5, ?6, ?7, ?8, ?9, CASE WHEN ?10 <> '' THEN unhex(?10) END, unhex(?12)
@@ -47,7 +70,7 @@ export function namesIn(events: readonly PackedEvent[], name: 'scope' | 'type' |
 export function packStatement(
   db: D1Database,
   events: readonly PackedEvent[],
-  { id, replaces = [] }: { id?: bigint; replaces?: readonly string[] } = {},
+  { id, replaces = [] }: { id?: bigint | undefined; replaces?: readonly string[] } = {},
 ): D1PreparedStatement {
   const [first, last] = [events[0], events.at(-1)]
   if (!first || !last) throw new TypeError('a pack has an event at least')

@@ -3,10 +3,7 @@ import { warn } from '../../base/warn.ts'
 import { nameOf } from '../queued.ts'
 import { packDatabases } from '../store.ts'
 import { packHash, type PackedEvent } from './format.ts'
-import { dayOf, inOrder, packStatement } from './rows.ts'
-
-/** Characters of payloads in a pack: their compressed bytes fit into a parameter of SQL. */
-const MOST_CHARACTERS = 600_000
+import { inOrder, packStatement, portionsOf } from './rows.ts'
 
 /**
  * Packs events, in one of the databases, after the statements of the store, which has the rows of
@@ -19,7 +16,7 @@ export async function packEvents(
   events: readonly PackedEvent[],
   statements: readonly D1PreparedStatement[] = [],
 ): Promise<void> {
-  const packsIn = (db: D1Database) => portionsOf(events).map((portion) => packStatement(db, portion))
+  const packsIn = (db: D1Database) => portionsOf(events.toSorted(inOrder)).map((portion) => packStatement(db, portion))
   const is_elsewhere = await packElsewhere(store, events, packsIn)
   const known = jsonChunks(
     events.map(({ id, scope, revision, log_from, kinds, skills }) => JSON.stringify({ id, scope, revision, log_from, kinds, skills })),
@@ -49,22 +46,6 @@ async function packElsewhere(
     warn({ message: 'a database of packs does not answer: DB has the pack instead', database: chosen.name, error })
     return false
   }
-}
-
-function portionsOf(events: readonly PackedEvent[]): PackedEvent[][] {
-  const portions: PackedEvent[][] = []
-  let size = 0
-  let day: number | undefined
-  for (const event of events.toSorted(inOrder)) {
-    if (size > MOST_CHARACTERS || day !== dayOf(event.seq)) {
-      portions.push([])
-      day = dayOf(event.seq)
-      size = 0
-    }
-    size += JSON.stringify(event.payload).length
-    portions.at(-1)?.push(event)
-  }
-  return portions
 }
 
 const ROWS = `json_each(?1) AS packed CROSS JOIN events ON events.id = packed.value->>'id' AND events.scope = packed.value->>'scope'`

@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { listEvents } from '../../../src/store/events.ts'
 import { packedAmong } from '../../../src/store/packs/find.ts'
 import { packStatement } from '../../../src/store/packs/rows.ts'
+import { packEvents } from '../../../src/store/packs/write.ts'
 import { mergePacks } from '../../../src/store/packs/merge.ts'
 import { seqAt } from '../../../src/store/queued.ts'
 import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
@@ -178,4 +179,59 @@ test('a page of large packed events unpacks about as many bytes as it shows', { 
   const { items } = await listEvents(db, { patterns: ALL, limit: 1000 })
   expect(items.length).toBeLessThan(50)
   expect(unpacked).toBeLessThan(16_000_000)
+})
+
+/** Packs, characters of packs and rows that D1 returns for a list, and the rows that it reads. */
+async function workOf(page: object) {
+  const work = { packs: 0, characters: 0, rows: 0, statements: 0 }
+  const db = watchedD1(({ results, meta }) => {
+    work.statements += 1
+    work.rows += meta.rows_read
+    for (const { data } of results) if (typeof data === 'string') work.characters += data.length
+    work.packs += results.filter(({ data }) => data !== undefined).length
+  })
+  const { items } = await listEvents(db, { patterns: ALL, limit: 100, ...page })
+  return { ...work, ids: items.map(({ id }) => id) }
+}
+
+/** Events of forty scopes in the packs of `lanes` consumers at a time, whose times overlap. */
+async function overlapping({ lanes, each, from }: { lanes: number; each: number; from: number }): Promise<void> {
+  for (let lane = 0; lane < lanes; lane += 1) {
+    const events = Array.from({ length: each }, (_, nth) => {
+      const at = from + nth * 100 + lane
+      const { id, scope, type, timestamp, meta } = eventAt(`s/${nth % 40}`, at)
+      const facts = { status: 'completed', attempts: 1, error: null, accepted_at: at, ended_at: at, revision: 1, agent: 'x', log_from: 1 }
+      return {
+        seq: BigInt(seqAt(at)),
+        id,
+        scope,
+        type,
+        ...facts,
+        trace_id: meta.trace_id,
+        kinds: 1,
+        skills: '',
+        payload: { source: 'test', timestamp },
+      }
+    })
+    await packEvents(env.DB, events)
+  }
+}
+
+test.each([
+  ['of the newest events', {}],
+  ['of a scope', { scope: 's/7', limit: 10 }],
+])('a page %s does the same work if ten times as many events are stored', { timeout: 60_000 }, async (_, page) => {
+  await overlapping({ lanes: 5, each: 1500, from: START })
+  await mergePacks(env.DB, START)
+  const few = await workOf(page)
+  for (let nth = 1; nth <= 9; nth += 1) await overlapping({ lanes: 5, each: 1500, from: START - nth * 400_000 })
+  for (let merges = 1; merges > 0;) merges = await mergePacks(env.DB, START, 60_000)
+  const many = await workOf(page)
+  expect(many.ids).toEqual(few.ids)
+  // A pack has at most 256 events, and five overlap.
+  expect(few.packs).toBeLessThanOrEqual(10)
+  expect(many.packs).toBeLessThanOrEqual(few.packs + 2)
+  expect(many.characters).toBeLessThanOrEqual(few.characters * 1.5)
+  expect(many.statements).toBeLessThanOrEqual(few.statements + 2)
+  expect(many.rows).toBeLessThan(1500)
 })

@@ -386,7 +386,7 @@ describe('packs that have become many', () => {
     await mergePacks(env.DB, START)
     const sizes = await packsOf()
     expect(sizes.reduce((sum, size) => sum + size)).toBe(2400)
-    expect(sizes.length).toBeLessThan(10)
+    expect(sizes.length).toBeLessThan(20)
     await mergePacks(env.DB, START + DAY_MS)
     expect((await packsOf()).reduce((sum, size) => sum + size)).toBe(2400)
     expect(await count('pack_index')).toBe(1)
