@@ -7,6 +7,12 @@ type Scope = Pick<ScopeApi, 'recording'>
 export const traceRecording = async (scope: Scope, of: OfTrace): Promise<TraceRecording | null> =>
   (await read(scope, of)) as TraceRecording | null
 
+/** The same, with the way from its entries to signed heads. */
+export async function signedRecording(scope: Pick<ScopeApi, 'signedRecording'>, { trace_id }: OfTrace): Promise<TraceRecording | null> {
+  const lines = await scope.signedRecording(trace_id)
+  return lines === null ? null : ((await readJsonLines(lines)) as TraceRecording)
+}
+
 export const rangeRecording = async (scope: Scope, of: LogRange): Promise<RangeRecording> => (await read(scope, of)) as RangeRecording
 
 async function read(scope: Scope, of: OfTrace | LogRange): Promise<object | null> {

@@ -68,6 +68,8 @@ test('a receipt is checked without the server, also of a scope that was killed b
   })
   const opened = await reflex(['receipts', 'open', masked, '--scope', SCOPE, '--value', '0712', '--json', ...given])
   const { salt } = JSON.parse(opened.stdout) as { salt: string }
+  expect(await reflex(['trace', 'export', second, '--scope', SCOPE, '--output', file('export'), ...given])).toMatchObject({ code: 0 })
+  expect(await reflex(['trace', 'bundle', '--scope', SCOPE, '--output', file('incident'), ...given])).toMatchObject({ code: 0 })
   await writeFile(file('keys.json'), await (await fetch(`${server.url}/.well-known/reflex-receipts.json`)).text())
   await server.stop()
 
@@ -81,6 +83,11 @@ test('a receipt is checked without the server, also of a scope that was killed b
   })
   const table = await reflex(['verify', file('second'), '--keys', file('keys.json')])
   expect(table.stdout).toMatch(/DECISION +PROVED +ONLY SIGNED +DIFFERS +NOT SIGNED\n/)
+
+  const exported = await reflex(['verify', file('export'), file('second'), file('incident'), '--keys', file('keys.json')])
+  expect(exported).toMatchObject({ code: 0, stdout: expect.stringContaining('Decisions are made again from a receipt alone') })
+  await writeFile(file('changed'), (await readFile(file('export'), 'utf8')).replaceAll('hello after', 'hullo after'))
+  expect(await reflex(['verify', file('changed'), '--keys', file('keys.json')])).toMatchObject({ code: 1 })
 
   const text = await readFile(file('second'), 'utf8')
   await writeFile(file('changed'), text.replace('hello after', 'hullo after'))

@@ -1,14 +1,19 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { isJsonFields, jsonValue } from '../../../src/base/json.ts'
 import type { DecidedAgain, Judgement } from '../../../src/features/receipts/judge.ts'
 import type { Checked } from '../../../src/features/receipts/verify.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
+import { CliError } from '../../lib/cli-error.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { table, written } from '../table.ts'
 import { fileText } from '../values.ts'
 import { readKeys } from './read-keys.ts'
+
+/** The schema of what `reflex trace bundle` writes. */
+export const INCIDENT = 'reflex/incident@1'
 
 const HELP = `
 Neither a server nor the network is used. The keys come from --keys, which you got by another way than
@@ -21,32 +26,52 @@ export function addVerify(program: Command): void {
   program
     .command('verify <file> [others...]')
     .description(
-      'Check the receipt of a trace: signatures, chain and hashes, then each decision again. [others] are receipts whose logs it must not contradict',
+      'Check the receipt of a trace: signatures, chain and hashes, then each decision again. [others] are files whose logs it must not contradict. ' +
+        'Of an exported trace it checks the chain alone, of an incident all receipts',
     )
     .option('--keys <file>', 'the trusted keys, a copy of /.well-known/reflex-receipts.json')
     .addHelpText('after', HELP)
     .action(handler(verify))
 }
 
-type Outcome = { ok: boolean; flaws: string[]; judgement: Judgement | null; checked: Checked | null; trusted: boolean }
+type Outcome = { ok: boolean; flaws: string[]; judgement: Judgement | null; checked: Checked | null; trusted: boolean; is_export: boolean }
+type Given = { name: string; text: string }
+
+/** The file, or the receipts of an incident. */
+function filesIn(name: string): Given[] {
+  const text = fileText(name)
+  const value = jsonValue(text)
+  if (!isJsonFields(value) || value['schema'] !== INCIDENT) return [{ name, text }]
+  const traces = value['traces'] as { summary: { trace_id: string }; receipt: string | null }[]
+  return traces.map(({ summary: { trace_id }, receipt }) => ({ name: `${name}, ${trace_id}`, text: receipt ?? 'no receipt' }))
+}
+
+const isExport = (text: string): boolean => {
+  const value = jsonValue(text)
+  return isJsonFields(value) && !('receipt' in value) && ('recordings' in value || 'entries' in value)
+}
 
 async function verify(session: Session, file: string, others: string[], { keys }: { keys?: string }): Promise<ExitOutcome> {
-  const [{ checkReceipt, forksIn }, { judge }, { compile }, { QuickJsSandbox }] = await Promise.all([
+  const [{ checkExport, checkReceipt, forksIn }, { judge }, { compile }, { QuickJsSandbox }] = await Promise.all([
     import('../../../src/features/receipts/verify.ts'),
     import('../../../src/features/receipts/judge.ts'),
     import('../../sandbox/compile.ts'),
     import('../../../src/reflexes/quickjs-sandbox.ts'),
   ])
   const trusted = keys === undefined ? null : readKeys(keys)
-  const { flaws, checked } = checkReceipt(fileText(file), trusted)
-  const beside = others.map((name) => ({ name, ...checkReceipt(fileText(name), trusted) }))
+  const [first, ...rest] = [file, ...others].flatMap(filesIn)
+  if (!first) throw new CliError(`${file} has no trace.`)
+  const check = ({ text }: Given) => (isExport(text) ? checkExport : checkReceipt)(text, trusted)
+  const { flaws, checked } = check(first)
+  const beside = rest.map((one) => ({ name: one.name, ...check(one) }))
+  const is_export = isExport(first.text)
   flaws.push(...beside.flatMap((other) => other.flaws.map((flaw) => `${other.name}: ${flaw}`)))
   flaws.push(...forksIn([checked, ...beside.map((other) => other.checked)].filter((one) => one !== null)))
   const sandbox = new QuickJsSandbox(compile(await readFile(join(import.meta.dirname, '../../../src/reflexes/engine/sandbox.wasm'))))
   // Code of a file that was changed is not run.
-  const judgement = checked && flaws.length === 0 ? await judge(checked, sandbox).finally(() => sandbox.dispose()) : null
+  const judgement = checked && flaws.length === 0 && !is_export ? await judge(checked, sandbox).finally(() => sandbox.dispose()) : null
   const differs = judgement?.decisions.some(({ verdict }) => verdict === 'differs') ?? false
-  const outcome = { ok: flaws.length === 0 && !differs, flaws, judgement, checked, trusted: keys !== undefined }
+  const outcome = { ok: flaws.length === 0 && !differs, flaws, judgement, checked, trusted: keys !== undefined, is_export }
   session.print.result(shown(outcome), (paint) => linesOf(outcome, paint))
   return outcome.ok ? undefined : 1
 }
@@ -68,18 +93,30 @@ function talliesOf(decisions: readonly DecidedAgain[]): Tally[] {
   )
 }
 
-function linesOf({ ok, flaws, judgement, checked, trusted }: Outcome, paint: Paint): string[] {
-  if (!checked || !judgement) return flaws.map((flaw) => `${paint('red', '✗')} ${written(flaw)}`)
+function linesOf({ ok, flaws, judgement, checked, trusted, is_export }: Outcome, paint: Paint): string[] {
+  if (!checked || flaws.length > 0) return flaws.map((flaw) => `${paint('red', '✗')} ${written(flaw)}`)
   const entries = checked.scopes.flatMap(({ standing }) => [...standing.values()])
   const heads = checked.scopes.flatMap((scope) => scope.heads)
-  const { decisions, missing } = judgement
+  const first = [
+    `${ok ? paint('green', '✓') : paint('red', '✗')} trace ${written(checked.trace_id)}, ${is_export ? 'signed up to' : 'receipt of'} ${written(checked.made_at)}`,
+    `${counted(entries.length, 'entry', 'entries')} of the log, ${counted(heads.length, 'signed head')}, key ${checked.keys.join(', ')}${trusted ? '' : paint('yellow', ' (from the file itself: --keys names keys that you trust)')}`,
+  ]
+  if (is_export) {
+    const unsigned = entries.filter((one) => one === 'unsigned').length
+    const lacking = `${counted(unsigned, 'entry', 'entries')} without a signed head.`
+    return [
+      ...first,
+      ...(unsigned === 0 ? [] : [paint('yellow', lacking)]),
+      'Decisions are made again from a receipt alone: reflex trace receipt.',
+    ]
+  }
+  const { decisions, divergences, missing } = judgement ?? { decisions: [], divergences: [], missing: [] }
   const why = Map.groupBy(
     decisions.filter((one) => one.why !== null),
     (one) => `${one.kind}: ${one.why}`,
   )
   return [
-    `${ok ? paint('green', '✓') : paint('red', '✗')} trace ${written(checked.trace_id)}, receipt of ${written(checked.made_at)}`,
-    `${counted(entries.length, 'entry', 'entries')} of the log, ${counted(heads.length, 'signed head')}, key ${checked.keys.join(', ')}${trusted ? '' : paint('yellow', ' (from the file itself: --keys names keys that you trust)')}`,
+    ...first,
     '',
     ...table(
       talliesOf(decisions),
@@ -92,7 +129,7 @@ function linesOf({ ok, flaws, judgement, checked, trusted }: Outcome, paint: Pai
       ],
       { paint },
     ),
-    ...judgement.divergences.map(
+    ...divergences.map(
       ({ kind, path, recorded, replayed }) =>
         `${paint('red', '≠')} ${written(kind)} ${written(path)}: signed ${written(JSON.stringify(recorded))}, decided again ${written(JSON.stringify(replayed))}`,
     ),

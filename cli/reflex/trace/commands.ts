@@ -11,6 +11,7 @@ import { isTerminal } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
 import { ask, askPages, requestOf, type Asking } from '../ask.ts'
 import { addOperation } from '../operation.ts'
+import { INCIDENT } from '../receipts/verify.ts'
 import { handler, type Session } from '../session.ts'
 import { safeJson } from '../table.ts'
 import { timeOption, wholeNumber, writeOutput } from '../values.ts'
@@ -98,7 +99,6 @@ async function exported(
 }
 
 type IncidentFlags = { scope: string; since?: string; until?: string; limit: number; output: string }
-const SCHEMA = 'reflex/incident@1'
 const PAGE = 100
 
 /** Writes the traces of a scope and a time, with their receipts, and what was noted of them. */
@@ -128,7 +128,16 @@ async function bundle({ api, print, signal }: Session, { scope, since, until, li
     by_status,
     receipts: whole.filter(({ receipt }) => receipt).length,
   }
-  const file = { schema: SCHEMA, scope, ...times, made_at: new Date().toISOString(), report, alerts, dead_letters: letters, traces: whole }
+  const file = {
+    schema: INCIDENT,
+    scope,
+    ...times,
+    made_at: new Date().toISOString(),
+    report,
+    alerts,
+    dead_letters: letters,
+    traces: whole,
+  }
   writeOutput(output, `${JSON.stringify(file)}\n`)
   print.result({ output, ...report }, () => [
     `${counted(report.traces, 'trace')} and ${counted(report.receipts, 'receipt')} are in ${output}.`,

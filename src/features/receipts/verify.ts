@@ -5,7 +5,17 @@ import { partHash } from '../../traces/ids.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Recording } from '../replay/recording.ts'
 import { bytesOf, headText, hex, leafOf, rootAbove, rowHash, splitLeaf } from './chain.ts'
-import { type Head, type Proven, type PublicKeys, RECEIPT, receipt, type scopeReceipt, type Segment } from './contract/receipt.ts'
+import {
+  type ExportChain,
+  exportChain,
+  type Head,
+  type Proven,
+  type PublicKeys,
+  RECEIPT,
+  receipt,
+  type scopeReceipt,
+  type Segment,
+} from './contract/receipt.ts'
 import { keyName } from './keys.ts'
 import { sealOf } from './seal.ts'
 
@@ -55,6 +65,54 @@ export function checkReceipt(text: string, trusted: PublicKeys | null = null): {
   check.seal(text)
   const scopes = parsed.data.scopes.map((part) => check.scope(part, trace_id))
   return { flaws, checked: { trace_id, made_at, neighbours, keys: [...used], scopes } }
+}
+
+/**
+ * Checks the chain of an exported trace: each entry, up to a signed head. What is beside entries,
+ * such as settings, nobody signs in an export: decisions are made again from a receipt alone.
+ */
+export function checkExport(text: string, trusted: PublicKeys | null = null): { flaws: Flaws; checked: Checked | null } {
+  const flaws: Flaws = []
+  const value = jsonValue(text) as { recordings?: Recording[] } & Recording
+  const recordings = value.recordings ?? [value]
+  const used = new Set<string>()
+  const scopes = recordings.flatMap(({ chain, sha256: sum, ...recording }: Recording & { chain?: unknown }) => {
+    const { scope, trace_id, entries } = recording
+    const parsed = exportChain.safeParse(chain)
+    if (!parsed.success) {
+      flaws.push(`${scope}: the file has no chain that can be read: its deployment signed nothing when it was exported.`)
+      return []
+    }
+    if (sha256(canonicalJson({ ...recording, chain })) !== sum) flaws.push(`${scope}: the file does not have its sum.`)
+    const { keys: own, begins, segments, entries: proofs } = parsed.data
+    const check = new Check({ keys: keysOf(own, { trusted, flaws }), flaws, used })
+    const texts = new Map(entries.map((entry) => [entry.seq, entry]))
+    if (entries.length !== proofs.length) flaws.push(`${scope}: the chain has ${proofs.length} of ${entries.length} entries.`)
+    const whole = proofs.flatMap((proof) => provenBeside(proof, texts.get(proof.seq)) ?? [])
+    const part = { scope, begins, segments, entries: whole, recording } as unknown as z.infer<typeof scopeReceipt>
+    return [check.scope(part, trace_id)]
+  })
+  const at = Math.max(0, ...scopes.flatMap(({ heads }) => heads.map((one) => one.at)))
+  const checked = {
+    trace_id: recordings[0]?.trace_id ?? '',
+    made_at: new Date(at).toISOString(),
+    neighbours: true,
+    keys: [...used],
+    scopes,
+  }
+  return { flaws, checked: scopes.length === 0 ? null : checked }
+}
+
+/** The proof with the text of its entry, which is the JSON that was hashed. */
+function provenBeside(proof: ExportChain['entries'][number], entry: LogEntry | undefined): Proven | null {
+  if ('text' in proof || 'shown' in proof || 'unsigned' in proof) return proof
+  if (!entry) return null
+  const text = JSON.stringify(entry)
+  if (!('row' in proof)) return { seq: proof.seq, unsigned: text }
+  if ('leaf' in proof) return { ...proof, shown: text }
+  if (!('context' in proof)) return { ...proof, text }
+  const head = `${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":`
+  return { ...proof, text: head, context: { ...proof.context, text: text.slice(head.length) } }
 }
 
 function keysOf(own: PublicKeys['keys'], { trusted, flaws }: { trusted: PublicKeys | null; flaws: Flaws }): Keys {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { isolateSandbox } from '../../../src/reflexes/isolate-sandbox.ts'
 import { judge } from '../../../src/features/receipts/judge.ts'
 import { provenAt } from '../../../src/features/receipts/prove.ts'
-import { checkReceipt } from '../../../src/features/receipts/verify.ts'
+import { checkExport, checkReceipt, forksIn } from '../../../src/features/receipts/verify.ts'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
 import { call, keyFor } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
@@ -94,6 +94,29 @@ describe('the receipt of a trace', () => {
     expect(of_old.decisions.map(({ verdict }) => verdict)).not.toContain('proved')
     expect(new Set((await checked(scope, recent)).standing)).not.toContain('unsigned')
   })
+})
+
+test('an exported trace has the way from each entry to a signed head, also of an entry with a context, and shows a change', async () => {
+  const { scope } = await withReflex('function reflex() { return null }')
+  await accepted(scope, 'the words of a neighbour')
+  const trace_id = await accepted(scope, 'my own words')
+  const { body } = await call(`/v1/traces/${trace_id}/export?scope=${encodeURIComponent(scope)}`)
+  const { flaws, checked: file } = checkExport(JSON.stringify(body))
+  expect(flaws).toEqual([])
+  const [part] = file!.scopes
+  expect(part!.standing.size).toBe(body.entries.length)
+  expect(new Set(part!.standing.values())).toEqual(new Set(['signed']))
+  expect(body.entries.some((entry: object) => 'context' in entry)).toBe(true)
+  // Each text is in the file once.
+  expect(body.chain.entries.some((entry: object) => 'text' in entry)).toBe(false)
+  const { flaws: of_receipt, checked: receipt } = checkReceipt((await receiptOf(scope, trace_id)).text)
+  expect(forksIn([file!, receipt!]).concat(of_receipt)).toEqual([])
+  const cut = { ...body, entries: body.entries.slice(1) }
+  const changed = { ...body, entries: body.entries.map((entry: object) => ({ ...entry, at: '2026-01-01T00:00:00.000Z' })) }
+  const foreign = { ...body, chain: { ...body.chain, segments: [] } }
+  for (const other of [cut, changed]) expect(checkExport(JSON.stringify(other)).flaws.length).toBeGreaterThan(1)
+  expect(checkExport(JSON.stringify(foreign)).flaws).toEqual([`${scope}: the file does not have its sum.`])
+  expect(new Set(checkExport(JSON.stringify(foreign)).checked!.scopes[0]!.standing.values())).toEqual(new Set(['unsigned']))
 })
 
 test('a masked value is opened to an admin who has it: its salt proves it in the receipt, and no other value is found', async () => {

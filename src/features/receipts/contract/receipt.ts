@@ -58,6 +58,24 @@ export const proven = z.union([
 ])
 export type Proven = z.infer<typeof proven>
 
+/** The proof of an entry whose text stands beside it, in an exported trace. */
+const besideText = z.union([
+  z.strictObject({ ...place.shape, salt, path }),
+  z.strictObject({ ...place.shape, salt, context: z.strictObject({ salt }), path }),
+  z.strictObject({ ...place.shape, leaf: hash, path }),
+  z.strictObject({ seq: z.int() }),
+])
+export type BesideText = z.infer<typeof besideText>
+
+/** The way from the entries of an exported trace to signed heads. */
+export const exportChain = z.object({
+  keys: publicKeys.shape.keys,
+  begins: z.int().nullable(),
+  entries: z.array(z.union([proven, besideText])),
+  segments: z.array(segment),
+})
+export type ExportChain = z.infer<typeof exportChain>
+
 export const scopeReceipt = z.looseObject({
   scope: z.string(),
   begins: z.int().nullable().describe('The first entry of the chain, if older entries of the log are not in it.'),
@@ -100,6 +118,8 @@ export const opening = z
 
 /** `neighbours`: with events of other traces, which contexts and prompts quote. */
 export type OfReceipt = { trace_id: string; neighbours: boolean }
+/** An exported trace of a scope, with the chain if the deployment signs. */
+export type WithChain = TraceRecording & { chain: ExportChain }
 /** The places of entries in the chain of their log, and the rows from there to signed heads. */
 export type ChainEvidence = { begins: number | null; entries: Proven[]; segments: Segment[] }
 /** A scope's part of a receipt. Entries are in the evidence, as they were hashed. */

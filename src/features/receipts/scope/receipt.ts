@@ -7,8 +7,8 @@ import { serving } from '../../../engine/storage/serving.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
 import { streamOfLines } from '../../../traces/recording-lines.ts'
 import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
-import type { OfReceipt, ScopeEvidence } from '../contract/receipt.ts'
-import { signerOf } from '../keys.ts'
+import type { ExportChain, OfReceipt, Proven, ScopeEvidence, WithChain } from '../contract/receipt.ts'
+import { publicKeys, signerOf } from '../keys.ts'
 import { evidenceOf } from './evidence.ts'
 import { RowLinks } from './row-links.ts'
 
@@ -32,18 +32,39 @@ export async function receiptIn(scope: Collaborators, { trace_id, neighbours }: 
   const { entries, events, parts } = recording
   const own = events.filter(({ event }) => event.meta.trace_id === trace_id)
   const ids = new Set(own.map(({ event }) => event.id))
-  const evidence = await evidenceOf(
-    {
-      ...scope,
-      computing: serving(),
-      fresh: () => linksOf(scope).head(),
-      shows: (context) => neighbours || isOf(ids, context),
-    },
-    entries.map(({ seq }) => seq),
-  )
+  const evidence = await evidenceIn(scope, entries, (context) => neighbours || isOf(ids, context))
   const shown = neighbours ? { events, parts } : { events: own, parts: withoutQuotes(entries, parts) }
   return streamOfLines({ recording: { ...recording, ...shown }, evidence } satisfies ScopeEvidence)
 }
+
+/** An exported trace with its chain, whose texts are the entries; null if the log has none. */
+export async function signedRecordingOf(scope: Collaborators, trace_id: string): Promise<ReadableStream<Uint8Array> | null> {
+  const recording = await recordingOf(scope, { trace_id, contexts: true })
+  if (recording === null) return null
+  const { begins, entries: proven, segments } = await evidenceIn(scope, recording.entries, () => true)
+  const texts = new Map(recording.entries.map((entry) => [entry.seq, JSON.stringify(entry)]))
+  const entries = proven.map((one) => besideText(one, texts.get(one.seq)))
+  const { keys } = publicKeys(scope.env)
+  return streamOfLines({ ...recording, chain: { keys, begins, entries, segments } } satisfies WithChain)
+}
+
+/** A proof without the text, if it is the one that the entry has in the file. */
+function besideText(one: Proven, text: string | undefined): ExportChain['entries'][number] {
+  const { seq } = one
+  if ('unsigned' in one) return one.unsigned === text ? { seq } : one
+  const { row, path } = one
+  if ('leaf' in one) return one.shown === text ? { seq, row, leaf: one.leaf, path } : one
+  const { salt } = one
+  if (!('context' in one)) return one.text === text ? { seq, row, salt, path } : one
+  const { context } = one
+  return 'salt' in context && one.text + context.text === text ? { seq, row, salt, context: { salt: context.salt }, path } : one
+}
+
+const evidenceIn = (scope: Collaborators, entries: readonly LogEntry[], shows: (context: string) => boolean) =>
+  evidenceOf(
+    { ...scope, computing: serving(), fresh: () => linksOf(scope).head(), shows },
+    entries.map(({ seq }) => seq),
+  )
 
 /** True if a context of a reflex names events of this trace alone. */
 function isOf(ids: ReadonlySet<string>, text: string): boolean {

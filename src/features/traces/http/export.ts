@@ -9,7 +9,7 @@ import type { Env } from '../../../env.ts'
 import { RECORDING_SCHEMA } from '../../replay/contract/replay.ts'
 import { seal, type RecordedProgram, type Recording } from '../../replay/recording.ts'
 import { storeOf } from '../../../store/store.ts'
-import { traceRecording } from '../../../traces/recording-lines.ts'
+import { signedRecording, traceRecording } from '../../../traces/recording-lines.ts'
 import { notFound } from '../../../http/problems/refusals.ts'
 
 /** The file holds what its reader may read. Null for a replay here, which needs all. */
@@ -27,13 +27,20 @@ async function skillFor(db: D1Database, { id, version }: { id: string; version: 
   return found?.reads ? found.version : null
 }
 
-/** The same, with the sums of files. */
-export const exportTrace = async (...of: Parameters<typeof recordingsOf>): Promise<Recording[]> =>
-  Promise.all((await recordingsOf(...of)).map(({ sha256: _sha256, ...recording }) => seal(recording)))
+/** The same with the sums of files, and with signed heads if the deployment signs any. */
+export const exportTrace = async (env: Env, scopes: readonly string[], of: OfTrace, reader: Reader): Promise<Recording[]> =>
+  Promise.all((await recordingsOf(env, scopes, of, reader, true)).map(({ sha256: _sha256, ...recording }) => seal(recording)))
 
 /** A recording for each scope whose log still has the trace, without a sum. */
-export async function recordingsOf(env: Env, scopes: readonly string[], of: OfTrace, reader: Reader = null): Promise<Recording[]> {
-  const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, of, reader)))
+export async function recordingsOf(
+  env: Env,
+  scopes: readonly string[],
+  of: OfTrace,
+  reader: Reader = null,
+  with_heads = false,
+): Promise<Recording[]> {
+  const read = with_heads && env.REFLEX_RECEIPTS_KEY ? signedRecording : traceRecording
+  const found = await Promise.all(scopes.map((scope) => exportFrom(env, of.trace_id, read(env.SCOPE.getByName(scope), of), reader)))
   const recordings = found.filter((recording) => recording !== null)
   if (recordings.length === 0) throw notFound(`The log of ${scopes.join(', ')} has no trace ${of.trace_id}.`)
   if (recordings.length === found.length) return recordings
@@ -41,12 +48,17 @@ export async function recordingsOf(env: Env, scopes: readonly string[], of: OfTr
 }
 
 /** Everything that the trace's decisions were made from, with the code and manifests they name. */
-async function exportFrom(env: Env, scope: string, of: OfTrace, reader: Reader): Promise<Recording | null> {
-  const recorded = await traceRecording(env.SCOPE.getByName(scope), of)
+async function exportFrom(
+  env: Env,
+  trace_id: string,
+  recording: Promise<TraceRecording | null>,
+  reader: Reader,
+): Promise<Recording | null> {
+  const recorded = await recording
   if (recorded === null) return null
   const [programs, manifests] = await Promise.all([programsOf(env, recorded, reader), manifestsOf(env, recorded, reader)])
   const settings_hash = await hashJson(recorded.settings)
-  return { schema: RECORDING_SCHEMA, trace_id: of.trace_id, ...recorded, settings_hash, programs, manifests, sha256: '' }
+  return { schema: RECORDING_SCHEMA, trace_id, ...recorded, settings_hash, programs, manifests, sha256: '' }
 }
 
 /** Takes a program or manifest out of the log's parts, if its content matches its hash. */
