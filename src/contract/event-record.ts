@@ -27,6 +27,12 @@ export const event = z
         .describe(
           '`key:ID` of the key with which it, or the event that it derives from, was sent. Set by the server alone, or by a producer of queue messages.',
         ),
+      role: z
+        .enum(['admin', 'operator'])
+        .optional()
+        .describe(
+          'The role of the key with which it was sent, at that time. Set by the server alone. Unset: neither, or the key of the deployment.',
+        ),
       heard: z
         .literal(true)
         .optional()

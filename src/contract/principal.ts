@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { SenderRole } from '../core/event.ts'
 
 export const scopePattern = z
   .string()
@@ -76,6 +77,8 @@ export const ADMIN_KEY_ID = 'admin'
 /** True for what an id of a key may be. A name may be it, too. */
 export const isKeyId = (text: string): boolean => text === ADMIN_KEY_ID || /^[0-9a-f]{16}$/.test(text)
 
+/** The roles that `trusted_senders` may name: the strongest first. */
+export const senderRoles = ['admin', 'operator'] as const satisfies readonly SenderRole[]
 export const baseRoles = ['admin', 'operator', 'publisher', 'viewer'] as const
 export type BaseRole = (typeof baseRoles)[number]
 
@@ -139,6 +142,12 @@ const below: ReadonlyMap<string, readonly string[]> = new Map<BaseRole, readonly
 /** Base roles nest. A key, even the admin's, must name any other role. */
 export function hasRole({ roles }: Pick<Principal, 'roles'>, role: string): boolean {
   return roles.some((held) => held === role || below.get(held)?.includes(role) === true)
+}
+
+/** The role by which a setting may trust what a key sends. The key of the deployment needs none. */
+export function senderRole(principal: Pick<Principal, 'key_id' | 'roles'>): SenderRole | undefined {
+  if (principal.key_id === ADMIN_KEY_ID) return undefined
+  return senderRoles.find((role) => hasRole(principal, role))
 }
 
 /** The principal as a decider on approvals; null if it may not decide. */

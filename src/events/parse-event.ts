@@ -6,7 +6,7 @@ import type { Clean, SecretHider } from '../base/secrets.ts'
 import { APPROVAL_ENDED } from '../contract/approval-event.ts'
 import { MODEL_ASKED } from '../contract/model-asked.ts'
 import { fromZod } from '../contract/problem.ts'
-import { type Defaults, type Event, withDefaults, eventType } from '../core/event.ts'
+import { type Defaults, type Event, type SenderRole, withDefaults, eventType } from '../core/event.ts'
 import { traceContextOf } from './traceparent.ts'
 import { envelope } from '../contract/settings/event-types.ts'
 import type { Settings } from '../contract/settings/settings.ts'
@@ -55,6 +55,8 @@ export type EventRules = {
   defaults: Defaults
   /** The sender of the events, whatever their `meta` says. */
   sender?: string | undefined
+  /** The role of the key that sends them. */
+  role?: SenderRole | undefined
   /** Somebody hears what is replied to them. */
   heard?: boolean
   /** Set if the path or socket determines it: an event for another is rejected. */
@@ -89,7 +91,7 @@ export function parseEvent(value: unknown, { secrets, ...rules }: EventRules): P
 /** Validates an event that the scope itself makes, and searches when it enters. It never throws. */
 export function judgeEvent(
   value: unknown,
-  { union, types, defaults, sender, heard = false, scope, declared }: Omit<EventRules, 'secrets'>,
+  { union, types, defaults, sender, role, heard = false, scope, declared }: Omit<EventRules, 'secrets'>,
 ): JudgedEvent {
   if (!isFields(value)) return invalid([], 'an event must be a JSON object')
   const checked = checkJson(value)
@@ -110,7 +112,7 @@ export function judgeEvent(
   const judged = judge(filled, own)
   if (!judged.ok) return judged
   // The schema has removed what the input says about its sender.
-  const known = { ...(sender !== undefined && { sender }), ...(heard && { heard: true as const }) }
+  const known = { ...(sender !== undefined && { sender }), ...(role && { role }), ...(heard && { heard: true as const }) }
   return { ok: true, event: { ...judged.event, meta: { ...judged.event.meta, ...known } } }
 }
 

@@ -168,7 +168,7 @@ export function readMessage(body: unknown): QueueMessage | null {
   const message = body as QueueMessage
   if (sender === undefined) return message
   if (typeof sender !== 'string' || sender === '' || sender.length > MOST_SENDER) return null
-  return { ...message, events: message.events.map((event) => ({ ...event, meta: { ...event.meta, sender } })) }
+  return { ...message, events: message.events.map((event) => ({ ...event, meta: { ...event.meta, sender, role: undefined } })) }
 }
 
 const isFields = (value: unknown): value is { [name: string]: unknown } => typeof value === 'object' && value !== null

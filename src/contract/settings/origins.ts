@@ -1,8 +1,14 @@
 import { z } from 'zod'
 import { originModes } from '../origin.ts'
+import { senderRoles } from '../principal.ts'
 import { setting } from '../setting.ts'
 
 const pattern = z.string().min(1).max(256)
+
+/** The text before the name of a role in `trusted_senders`. */
+export const ROLE = 'role:'
+const ROLES = senderRoles.map((role) => ROLE + role)
+const trustedSender = pattern.refine((text) => !text.startsWith(ROLE) || ROLES.includes(text), `a role is one of ${ROLES.join(', ')}`)
 
 export const trustedText = z.strictObject({
   in: pattern.meta({
@@ -25,10 +31,10 @@ export const originSettings = {
     'ask',
   ),
   trusted_senders: setting(
-    z.array(pattern).max(100),
-    'Senders whose events may name destinations: `key:ID`, the `sender` of a queue message, or the source of an event without one. `*` stands for any characters. ' +
+    z.array(trustedSender).max(100),
+    'Senders whose events may name destinations: `key:ID`, the `sender` of a queue message, or the source of an event without one; `role:operator` and `role:admin`: keys that had this role when they sent the event. `*` stands for any characters. ' +
       'Those in `learning.trusted_sources` may, too. Default: `key:admin`.',
-    ['key:admin', 'key:0123456789abcdef'],
+    ['key:admin', 'key:0123456789abcdef', 'role:operator'],
   ),
   plan_first: setting(
     z.boolean(),

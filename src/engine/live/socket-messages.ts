@@ -2,7 +2,7 @@ import { byteLength, fitsBytes, jsonValue } from '../../base/json.ts'
 import type { FieldError } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import type { DecidedBy } from '../../contract/principal.ts'
+import { type DecidedBy, senderRole } from '../../contract/principal.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Clean, SecretHider } from '../../base/secrets.ts'
@@ -49,7 +49,7 @@ export class SocketMessages {
     this.#batches.forget(socket)
   }
 
-  #rules({ source, key_id }: Attachment): EventRules {
+  #rules({ source, key_id, decides_as }: Attachment): EventRules {
     const { agents, scope, hider, now, settings } = this.#parts
     return {
       union: agents.eventSchema,
@@ -57,6 +57,7 @@ export class SocketMessages {
       declared: declaredTypes(settings().event_types),
       defaults: { now: now(), source },
       sender: senderOf(key_id),
+      role: decides_as ? senderRole({ key_id, roles: [decides_as.is_admin ? 'admin' : 'operator'] }) : undefined,
       heard: true,
       scope,
       secrets: hider,

@@ -157,7 +157,7 @@ export class Skills {
         return found.ok ? null : found.detail
       },
       origins: (planned) => this.#parts.effects.origins.ofPlan(planned, needed?.()),
-      directs: (key_id) => directsAs(`key:${key_id}`, this.#parts.settings()),
+      directs: (key_id, held) => directsAs({ sender: `key:${key_id}`, roles: held }, this.#parts.settings()),
       probes: { origin: (value) => this.#parts.effects.origins.ofValue(value), ...agent().probes },
       ask: slotModel(this.#parts, { head, model, signal: asker.signal }),
       log: (entry) => unit((open) => append(open, entry)),

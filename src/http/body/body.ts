@@ -10,7 +10,7 @@ import { parseCloudEvent } from '../../events/cloud-event.ts'
 import { type EventRules, type ParsedEvent, parseEvent, senderOf, declaredTypesFrom, type DeclaredTypes } from '../../events/parse-event.ts'
 import type { Problem } from '../../contract/problem.ts'
 import type { Context } from 'hono'
-import { coversScope } from '../../contract/principal.ts'
+import { coversScope, senderRole } from '../../contract/principal.ts'
 import { DEFAULT_SCOPE, scopeName, type Event } from '../../core/event.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 
@@ -346,6 +346,7 @@ export const eventRules = ({ env, var: { principal, agents } }: Pick<Context<Aut
   types: agents.eventTypes,
   defaults: { now: Date.now(), source: principal.name },
   sender: senderOf(principal.key_id),
+  role: senderRole(principal),
   secrets: deploymentHider(env),
   ...(scope === undefined ? {} : { scope }),
 })

@@ -77,11 +77,11 @@ async function decideOnce(context: SessionContext, proposed: Case): Promise<Sess
 }
 
 /** A caller whose words may direct says where it goes. The words of others are a stranger's. */
-function probesFor({ ports }: SessionContext, { from, proposer }: ProposalRequest): Probes {
+function probesFor({ ports }: SessionContext, { from, proposer, roles }: ProposalRequest): Probes {
   const { probes } = ports
   const { origin } = probes
   if (from !== 'caller' || !Object.hasOwn(probes, 'origin') || !origin) return probes
-  if (proposer && ports.directs?.(proposer.key_id)) return { ...probes, origin: () => 'user' }
+  if (proposer && ports.directs?.(proposer.key_id, roles)) return { ...probes, origin: () => 'user' }
   return { ...probes, origin: (...args) => (origin(...args) === 'model' ? 'text:proposal' : origin(...args)) }
 }
 

@@ -125,7 +125,7 @@ export type SessionPorts = {
   whyCounts?(): boolean
   probes: Probes
   /** True for a key whose words may direct. Absent in a replay, which has the recorded answers. */
-  directs?(key_id: string): boolean
+  directs?(key_id: string, roles: readonly string[]): boolean
   /** Calls the model that a pinned parser names, at temperature 0, and gives its whole answer. */
   ask(request: ParseRequest, signal: AbortSignal | undefined): Promise<string>
   log(entry: SessionEntry): void

@@ -1,5 +1,5 @@
-import type { TrustedText } from '../../contract/settings/origins.ts'
-import { matchesScope } from '../../contract/principal.ts'
+import { ROLE, type TrustedText } from '../../contract/settings/origins.ts'
+import { ADMIN_KEY_ID, hasRole, matchesScope } from '../../contract/principal.ts'
 import type { Doubt, Origin } from '../../contract/origin.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
@@ -15,13 +15,21 @@ export const senderOf = ({ meta, source }: Event): string => meta.sender ?? sour
 
 /** True for an event whose words direct. An agent made an event that derives from another one. */
 export const mayDirect = (event: Event, settings: Directing): boolean =>
-  event.meta.causation_id === null && directsAs(senderOf(event), settings)
+  event.meta.causation_id === null && directsAs({ sender: senderOf(event), roles: event.meta.role ? [event.meta.role] : [] }, settings)
 
 type Directing = Pick<Settings, 'trusted_senders' | 'learning'>
 
-/** True for a sender whose words direct. */
-export const directsAs = (sender: string, { trusted_senders, learning }: Directing): boolean =>
-  [...trusted_senders, ...learning.trusted_sources].some((pattern) => matchesScope(pattern, sender))
+/** True for a sender whose words direct. `roles`: of the key with which it sends, if it has one. */
+export function directsAs(
+  { sender, roles }: { sender: string; roles: readonly string[] },
+  { trusted_senders, learning }: Directing,
+): boolean {
+  const held = sender === `key:${ADMIN_KEY_ID}` ? ['admin'] : roles
+  // A source may have any name: it is no role.
+  const isMeant = (pattern: string) =>
+    pattern.startsWith(ROLE) ? hasRole({ roles: [...held] }, pattern.slice(ROLE.length)) : matchesScope(pattern, sender)
+  return trusted_senders.some(isMeant) || learning.trusted_sources.some((pattern) => matchesScope(pattern, sender))
+}
 
 /** The knowledge of a scope about the values that it was given. */
 export type Sources = {

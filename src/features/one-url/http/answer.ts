@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { v7 as uuidv7 } from 'uuid'
 import { Problem } from '../../../contract/problem.ts'
-import { coversScope } from '../../../contract/principal.ts'
+import { coversScope, senderRole } from '../../../contract/principal.ts'
 import { MODEL_ASKED } from '../../../contract/model-asked.ts'
 import { newTraceId, scopeName } from '../../../core/event.ts'
 import { senderOf } from '../../../events/parse-event.ts'
@@ -92,7 +92,8 @@ function askedOf<Body>(c: Context<AuthEnv>, { api }: ProviderForm<Body>, { parse
   const given = traceContextOf(c.req.header('traceparent'), c.req.header('tracestate'))
   const continued = traceOf(request)
   const place = continued === null ? (given ?? { trace_id: newTraceId() }) : { trace_id: continued }
-  const known = { sender: senderOf(principal.key_id), heard: true as const }
+  const role = senderRole(principal)
+  const known = { sender: senderOf(principal.key_id), ...(role && { role }), heard: true as const }
   const meta = { correlation_id: null, causation_id: null, ...place, ...known }
   const key = c.req.header('x-reflex-provider-key')
   if (key !== undefined && c.env.REFLEX_PROVIDER_KEYS !== 'pass')

@@ -211,6 +211,36 @@ describe('a destination of a call', () => {
     ])
   })
 
+  test('is named by an event that a key of a trusted role sent, and not by one that only says so', async () => {
+    const scope = await scopeOf({ origins: 'refuse', trusted_senders: ['role:operator'] })
+    const errors: string[] = []
+    behaviours.set(scope, async (context, deps) => {
+      const { to } = context.events.at(-1) as unknown as { to: string }
+      await deps.call(mail.name, { to }).catch((error: Error) => errors.push(error.message))
+      return null
+    })
+    const send = async (to: string, roles: string[] | null, more: object = {}) => {
+      const json = { ...note(scope, to), to, ...more }
+      const key = roles ? { key: await keyFor(roles, [scope]) } : {}
+      expect((await call(scopePath(scope, '/events?wait=outcome'), { json, ...key })).status).toBe(200)
+    }
+    const lying = { source: 'role:operator', meta: { correlation_id: null, causation_id: null, role: 'operator', sender: 'role:operator' } }
+    await send('eve@evil.example', ['publisher'], lying)
+    await send('ann@example.com', ['operator'])
+    await send('bob@example.com', ['admin'])
+    await send('carol@example.com', null)
+    expect(sent()).toEqual(['ann@example.com', 'bob@example.com', 'carol@example.com'])
+    expect(errors).toEqual([expect.stringContaining('eve@evil.example')])
+  })
+
+  test('is trusted by no role that does not exist: the setting is refused', async () => {
+    const scope = await scopeOf({})
+    for (const sender of ['role:*', 'role:boss', 'role:viewer', 'role:']) {
+      const { status, text } = await call(scopePath(scope), { method: 'PATCH', json: { trusted_senders: [sender] } })
+      expect([status, text]).toEqual([400, expect.stringContaining('a role is one of role:admin, role:operator')])
+    }
+  })
+
   test('may be a constant of a reflex that a person wrote', async () => {
     const scope = await scopeOf({ origins: 'refuse' })
     const { id } = await write(`return { action_type: 'call_tool', tool: '${mail.name}', args: { to: 'ops@example.com' } }`)
