@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SenderRole } from '../core/event.ts'
+import type { Event } from '../core/event.ts'
 
 export const scopePattern = z
   .string()
@@ -77,6 +77,8 @@ export const ADMIN_KEY_ID = 'admin'
 /** True for what an id of a key may be. A name may be it, too. */
 export const isKeyId = (text: string): boolean => text === ADMIN_KEY_ID || /^[0-9a-f]{16}$/.test(text)
 
+/** The role of the key that sent an event, as far as a setting may trust it. */
+export type SenderRole = NonNullable<Event['meta']['role']>
 /** The roles that `trusted_senders` may name: the strongest first. */
 export const senderRoles = ['admin', 'operator'] as const satisfies readonly SenderRole[]
 export const baseRoles = ['admin', 'operator', 'publisher', 'viewer'] as const

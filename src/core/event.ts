@@ -7,10 +7,7 @@ export const scopeName = z
   .string()
   .regex(/^(?!\.{1,2}$)[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..')
 
-/**
- * As in W3C trace context, and ids of events. No input sets `sender`, `role`, `sent_id` and
- * `heard`.
- */
+/** As in W3C trace context, and ids of events. No input sets what \`Noted\` has. */
 const eventMeta = z.object({
   trace_id: z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits'),
   correlation_id: z.string().max(MAX_NAME).nullable(),
@@ -39,14 +36,8 @@ export const fileChange = eventType('file.change', { path: z.string().min(1), ch
 export const timerTick = eventType('timer.tick', { timer_name: z.string().min(1) })
 export const builtInEvents = [webSocketMessage, httpRequest, fileChange, timerTick] as const
 
-type Meta = z.infer<typeof eventMeta> & {
-  sender?: string | undefined
-  role?: SenderRole | undefined
-  sent_id?: string | undefined
-  heard?: true | undefined
-}
-/** The role of the key that sent an event, as far as a setting may trust it. */
-export type SenderRole = 'admin' | 'operator'
+type Noted = { sender: string; role: 'admin' | 'operator'; sent_id: string; heard: true }
+type Meta = z.infer<typeof eventMeta> & { [Name in keyof Noted]?: Noted[Name] | undefined }
 export type Event = { type: string; id: string; scope: string; source: string; timestamp: string; meta: Meta }
 export type EventSchema = z.ZodObject<typeof common & { type: z.ZodLiteral<string> }>
 export type EventOf<Schema extends z.ZodType> = z.infer<Schema>
