@@ -1,5 +1,6 @@
 import { columns } from '../figure.ts'
 import { hotScope } from './hot.ts'
+import { loneEvents } from './lone.ts'
 import type { ScaleLine, ScaleOptions } from './place.ts'
 import { manyScopes } from './scopes.ts'
 import { muchStored } from './stored.ts'
@@ -11,6 +12,7 @@ export const scales: Record<string, (options: ScaleOptions) => Promise<ScaleLine
   storm: resendStorm,
   stored: muchStored,
   hot: hotScope,
+  lone: loneEvents,
 }
 
 export function scaleTable(lines: readonly ScaleLine[]): string {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdir, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { ReflexClient } from '../clients.ts'
@@ -14,6 +14,8 @@ export type ScaleOptions = { open: Open; scopes: number | undefined; events: num
 
 const run = promisify(execFile)
 type Process = { pid: number; parent: number; bytes: number; args: string }
+/** Of the kernel's clock, in which it counts a process's time. */
+const TICK_MS = 10
 
 async function processes(): Promise<Process[]> {
   const { stdout } = await run('ps', ['-eo', 'pid=,ppid=,rss=,args='], { maxBuffer: 64_000_000 })
@@ -23,16 +25,35 @@ async function processes(): Promise<Process[]> {
   })
 }
 
-/** Bytes of memory that the workerd of the server on this folder has. */
-export async function memoryOf(folder: string): Promise<number> {
+/** The processes of workerd of the server on this folder: its proxy, and the Worker. */
+async function workerdOn(folder: string): Promise<Process[]> {
   const all = await processes()
   const own = new Set(all.filter(({ args }) => args.includes(folder)).map(({ pid }) => pid))
   for (let before = 0; before < own.size;) {
     before = own.size
     for (const { pid, parent } of all) if (own.has(parent)) own.add(pid)
   }
-  const servers = all.filter(({ pid, args }) => own.has(pid) && /\bworkerd\b/.test(args) && !/\bnode\b/.test(args.split(' ')[0] ?? ''))
-  return servers.reduce((sum, { bytes }) => sum + bytes, 0)
+  return all.filter(({ pid, args }) => own.has(pid) && /\bworkerd\b/.test(args) && !/\bnode\b/.test(args.split(' ')[0] ?? ''))
+}
+
+/** Bytes of memory that the workerd of the server on this folder has. */
+export async function memoryOf(folder: string): Promise<number> {
+  return (await workerdOn(folder)).reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+/** ms of CPU that each of these processes has had, in the kernel's ticks. Linux alone counts it. */
+export async function computedOn(folder: string): Promise<number> {
+  const times = (await workerdOn(folder)).map(async ({ pid }) => {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+    // The name before it may hold spaces.
+    const [user = 0, system = 0] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13)
+      .map(Number)
+    return (user + system) * TICK_MS
+  })
+  return (await Promise.all(times)).reduce((sum, ms) => sum + ms, 0)
 }
 
 /** Bytes on the disk of all files in the folder whose path matches. */

@@ -1,0 +1,57 @@
+import { ended, send, until } from '../clients.ts'
+import { concurrently, loginLines } from '../load.ts'
+import { computedOn, line, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
+
+const EVENTS = 1000
+const SENDERS = 4
+/** The scopes of the events, and the most ms of CPU of each event. */
+const CASES = [
+  { scopes: 1, warm: true, at_most: 4, of: 'of one scope' },
+  { scopes: 100, warm: true, at_most: 5, of: 'of 100 scopes' },
+  { scopes: EVENTS, warm: false, at_most: 8, of: 'of a new scope' },
+] as const
+
+/** CPU of workerd for an event that comes alone, until D1 knows how it ended. */
+export async function loneEvents({ open, events = EVENTS, progress }: ScaleOptions): Promise<ScaleLine[]> {
+  const place = await open('lone')
+  try {
+    const { url, headers } = place.reflex
+    const floor = async () => {
+      const asked = Array.from({ length: events }, () => `${url}/health`)
+      await concurrently(asked, (path) => send(path, { headers }), SENDERS)
+    }
+    await floor()
+    const lines = [line('a request that does nothing (GET /health)', (await computing(place, floor)) / events, 'ms')]
+    for (const { scopes, warm, at_most, of } of CASES) {
+      progress(of)
+      const names = (index: number) => `ssh/lone-${scopes}-${index % scopes}`
+      if (warm) await sent(place, Math.max(scopes, events / 10), names)
+      const ms = await computing(place, () => sent(place, events, names))
+      lines.push(line(`a lone event ${of}, by the queue`, ms / events, 'ms', { at_most }))
+    }
+    return lines
+  } finally {
+    await place.stop()
+  }
+}
+
+async function computing({ folder }: Place, work: () => Promise<void>): Promise<number> {
+  const before = await computedOn(folder)
+  await work()
+  return (await computedOn(folder)) - before
+}
+
+/** Each event in a request of its own. Few questions follow, since they compute, too. */
+async function sent({ reflex }: Place, count: number, names: (index: number) => string): Promise<void> {
+  const lines = loginLines(count, names)
+  const due = Map.groupBy(lines, ({ scope }) => scope)
+  const newest = [...due.keys()].slice(-3)
+  const before = new Map(await Promise.all(newest.map(async (scope) => [scope, ended(await reflex.state(scope))] as const)))
+  const bodies = lines.map((event) => JSON.stringify([event]))
+  await concurrently(bodies, reflex.publish, SENDERS)
+  for (const scope of newest) {
+    const least = (before.get(scope) ?? 0) + (due.get(scope)?.length ?? 0)
+    await until(async () => ended(await reflex.state(scope)) >= least, { pause_ms: 500, what: scope, timeout_ms: 600_000 })
+  }
+  await until(async () => (await reflex.inboxes()).open === 0, { pause_ms: 1000, what: 'D1 to know all outcomes', timeout_ms: 600_000 })
+}
