@@ -71,7 +71,7 @@ export function reflexClient(url: string, key: string) {
     /** With a ticket, as a browser connects: it cannot set a header on a WebSocket. */
     async socketUrl(scope: string): Promise<string> {
       const { ticket } = JSON.parse(await post(at(scope, '/tickets'), '{}'))
-      return at(scope, `/ws?ticket=${ticket}`).replace('http', 'ws')
+      return at(scope, `/ws?frames=units&ticket=${ticket}`).replace('http', 'ws')
     },
     /** As the dashboard stores it when somebody has signed in. */
     session: async () => ({ key, own: JSON.parse(await send(`${url}/v1/key`, { headers })) as unknown }),

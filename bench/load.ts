@@ -70,7 +70,7 @@ export async function connect(url: string): Promise<WebSocket> {
   return connection
 }
 
-export type Frame = { id?: string; type?: string; event_id?: string; entry?: { kind: string; event_ids?: string[] } }
+export type Frame = { id?: string; type?: string; event_id?: string; entries?: { kind: string; event_ids?: string[] }[] }
 export type Answers = (frame: Frame, id: string) => boolean
 
 /** Milliseconds from sending a message until the frame that answers it arrives. */

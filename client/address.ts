@@ -7,6 +7,6 @@ export const scopeAddress = (base_url: string, scope: string, rest: string): str
   `${base_url.replace(/\/+$/, '')}${scopePath(scope)}/${rest}`
 
 export function socketAddress(base_url: string, scope: string, query: Record<string, string | undefined>): string {
-  const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  const given = Object.entries({ ...query, frames: 'units' }).filter((pair): pair is [string, string] => pair[1] !== undefined)
   return `${scopeAddress(base_url, scope, 'ws').replace(/^http/, 'ws')}?${new URLSearchParams(given).toString()}`
 }

@@ -12,7 +12,7 @@ export type AnswerFrame =
   | ({ type: 'ack' } & Ack)
   | ({ type: 'delta' } & Delta)
   | { type: 'error'; id?: string; errors: { path: string; message: string }[] }
-type Frame = { type: 'open'; seq: number } | { type: 'log'; entry: LogEntry } | { type: 'mark'; sent: number } | AnswerFrame
+type Frame = { type: 'open'; seq: number } | { type: 'log'; entries: LogEntry[] } | { type: 'mark'; sent: number } | AnswerFrame
 /** Why there is no connection: an attempt failed, or the socket was closed with a code. */
 export type Loss = { error: Error } | { code: number; reason: string }
 export type FollowOptions = {
@@ -106,9 +106,11 @@ export class Follower {
     // Sent back once everything before it was read: the scope sends only a limited amount ahead.
     if (frame.type === 'mark') return this.#socket?.send(text)
     if (frame.type !== 'log') return this.#options.onAnswer?.(frame)
-    if (this.#last_seq !== null && frame.entry.seq <= this.#last_seq) return
-    this.#last_seq = frame.entry.seq
-    this.#options.onEntry?.(frame.entry)
+    for (const entry of frame.entries) {
+      if (this.#last_seq !== null && entry.seq <= this.#last_seq) continue
+      this.#last_seq = entry.seq
+      this.#options.onEntry?.(entry)
+    }
   }
 
   #opened(seq: number): void {

@@ -6,8 +6,8 @@ import { connect, exchange, type Answers } from '../load.ts'
 type Kind = 'ack' | 'turn' | 'reply' | 'reflex'
 
 const acknowledged: Answers = ({ type, id }, sent) => type === 'ack' && id === sent
-const ended: Answers = ({ type, entry }, sent) =>
-  type === 'log' && entry?.kind === 'event-ended' && entry.event_ids?.includes(sent) === true
+const ended: Answers = ({ entries = [] }, sent) =>
+  entries.some(({ kind, event_ids }) => kind === 'event-ended' && event_ids?.includes(sent) === true)
 const replied: Answers = ({ type, event_id }, sent) => type === 'delta' && event_id === sent
 const echoed: Answers = ({ id }, sent) => id === sent
 

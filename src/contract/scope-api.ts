@@ -120,6 +120,8 @@ export type Connect = {
   after: number | null
   /** For a stream: send the parts of answers, too. */
   parts?: true
+  /** For a socket: a frame has all entries that follow, and not one. */
+  units?: true
 }
 
 /** Part of the answer of a turn; `from` counts the characters before it. */

@@ -14,7 +14,7 @@ export const socket = operation('get /v1/scopes/{scope}/ws', 'openSocket', 'Open
   description:
     'JSON in both directions. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection; with the role operator also ' +
     '`{"type": "approve" or "reject", "approval_id", "reason"?}`. **Out**: `{"type": "ack", "id", "status"}` once an event is durable or a decision is recorded; `{"type": "error", "errors"}` for invalid input, after which the socket stays open; `{"type": "log", "entry"}` for ' +
-    'each log entry; `{"type": "delta", "turn_id", "content"}` for parts of a response in progress, with `"from": 0` for the whole response so far, which a socket gets that opens meanwhile, and with `event_id` for the whole reply of a reflex, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Clients that cannot set headers, such as browsers, request a ticket ' +
+    'each log entry, or with `?frames=units` `{"type": "log", "entries"}` for all entries of a unit of work; `{"type": "delta", "turn_id", "content"}` for parts of a response in progress, with `"from": 0` for the whole response so far, which a socket gets that opens meanwhile, and with `event_id` for the whole reply of a reflex, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Clients that cannot set headers, such as browsers, request a ticket ' +
     'and pass it as `?ticket=`. The first frame is `{"type": "open", "seq"}`: log entries after this `seq` follow. To resume without a gap, pass `?after=SEQ` with the last `seq` of an ' +
     `entry, or of \`open\` if no entry has arrived. A socket whose key was deleted is closed with ${keyDeleted.code} (${keyDeleted.reason}) ` +
     'within a minute of use; reconnecting with that key is rejected. After every 64 kB the scope sends `{"type": "mark", "sent"}`: **return it unchanged** once ' +
@@ -26,6 +26,10 @@ export const socket = operation('get /v1/scopes/{scope}/ws', 'openSocket', 'Open
     after,
     ticket,
     connection_id: z.string().min(1).max(128).optional().describe("The name of this connection; defaults to the key's name."),
+    frames: z
+      .enum(['entries', 'units'])
+      .optional()
+      .describe('What a `log` frame has: one entry, or an array with all entries of a unit of work. Default `entries`.'),
   }),
   answers: { 101: [null, 'The socket is open.'] },
   problems: [503],

@@ -305,16 +305,33 @@ export class SocketFeed {
     for (const [socket, attachment] of this.#attachments) {
       // A socket that is catching up reads these entries itself.
       if (attachment.cursor !== null) continue
-      for (const { seq, text } of entries) {
-        if (seq <= attachment.live_after) continue
-        if (unread(attachment) < limits.unread_bytes) {
-          this.deliver(socket, frame(text))
-          continue
-        }
-        attachment.cursor = seq - 1
-        this.follow(socket)
-        break
-      }
+      const news = entries.filter(({ seq }) => seq > attachment.live_after)
+      let room = limits.unread_bytes - unread(attachment)
+      const fits = news.filter(({ text }) => room > 0 && (room -= text.length) > Number.NEGATIVE_INFINITY)
+      this.#deliverAll(socket, fits)
+      const next = news[fits.length]
+      if (!next) continue
+      attachment.cursor = next.seq - 1
+      this.follow(socket)
+    }
+  }
+
+  #deliverAll(socket: WebSocket, entries: readonly SocketEntry[]): void {
+    if (!this.#attachments.get(socket)?.units) return entries.forEach(({ text }) => this.deliver(socket, `{"type":"log","entry":${text}}`))
+    let from = 0
+    while (from < entries.length) {
+      let bytes = 0
+      // A mark can follow each frame only.
+      const past = entries.findIndex(({ text }, place) => place >= from && (bytes += text.length) >= limits.mark_bytes)
+      const end = past < 0 ? entries.length : past + 1
+      this.deliver(
+        socket,
+        `{"type":"log","entries":[${entries
+          .slice(from, end)
+          .map(({ text }) => text)
+          .join(',')}]}`,
+      )
+      from = end
     }
   }
 
@@ -358,7 +375,7 @@ export class SocketFeed {
 
   #page(socket: WebSocket, attachment: Attachment, cursor: number, room: number): void {
     const entries = this.#parts.log.read(cursor, PAGE, undefined, room)
-    for (const { text } of entries) this.deliver(socket, frame(text))
+    this.#deliverAll(socket, entries)
     attachment.live_after = this.#parts.log.last
     attachment.cursor = entries.at(-1)?.seq ?? null
     if (this.of(socket)) socket.serializeAttachment(attachment)
@@ -419,7 +436,6 @@ const patienceWith = ({ read, assumed }: Attachment): number => {
 }
 const bytesSent = (sockets: readonly [WebSocket, Attachment][]): number => sockets.reduce((sum, [, { sent }]) => sum + sent, 0)
 const unread = ({ sent, read, assumed = 0 }: Attachment): number => sent - Math.max(read, assumed)
-const frame = (entry: string): string => `{"type":"log","entry":${entry}}`
 const SENDING_FAILED = { code: 1011, reason: 'sending failed' }
 
 export function closeQuietly(socket: WebSocket, { code, reason } = SENDING_FAILED): void {

@@ -10,7 +10,7 @@ import { resource, serve } from '../describe/operation.ts'
 import { conflict, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 
 export const socketRoutes = resource().openapiRoutes([
-  serve(socket, (c, { query: { after = null, connection_id = c.var.principal.name } }) => {
+  serve(socket, (c, { query: { after = null, connection_id = c.var.principal.name, frames } }) => {
     if (c.req.header('Upgrade')?.toLowerCase() !== 'websocket') throw upgradeRequired()
     const { scope, principal } = c.var
     const connecting = {
@@ -20,6 +20,7 @@ export const socketRoutes = resource().openapiRoutes([
       may_send: hasRole(principal, 'publisher'),
       decides_as: deciderOf(principal),
       after,
+      ...(frames === 'units' && { units: true as const }),
     }
     return connect(c.env, scope, connecting, { Upgrade: 'websocket' })
   }),

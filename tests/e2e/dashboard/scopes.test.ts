@@ -442,7 +442,7 @@ test('a log of 500 entries a second is followed to its end, with only the lines 
     socket.send(JSON.stringify({ type: 'open', seq: 0 }))
     const timer = setInterval(() => {
       for (let index = 0; index < per_burst && sent < total; index += 1)
-        socket.send(JSON.stringify({ type: 'log', entry: entry((sent += 1)) }))
+        socket.send(JSON.stringify({ type: 'log', entries: [entry((sent += 1))] }))
       if (sent === total) clearInterval(timer)
     }, burst_ms)
   })

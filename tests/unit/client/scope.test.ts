@@ -35,10 +35,10 @@ async function socketAt(index: number): Promise<FakeSocket> {
   if (!socket) throw new Error('the client made no connection')
   return socket
 }
-const entry = (seq: number, more: object = {}) => ({ type: 'log', entry: { seq, kind: 'event-accepted', event_ids: [], ...more } })
+const entry = (seq: number, more: object = {}) => ({ type: 'log', entries: [{ seq, kind: 'event-accepted', event_ids: [], ...more }] })
 const ended = (seq: number, id: string, more: object = {}) =>
   entry(seq, { kind: 'event-ended', event_ids: [id], status: 'completed', attempts: 1, error: null, outcome: { by: 'filter' }, ...more })
-const logPage = (seqs: number[], next_cursor: string | null = null) => ({ items: seqs.map((seq) => entry(seq).entry), next_cursor })
+const logPage = (seqs: number[], next_cursor: string | null = null) => ({ items: seqs.flatMap((seq) => entry(seq).entries), next_cursor })
 
 test('all subscribers share one socket, which closes after the last of them', async () => {
   const shared = scope()

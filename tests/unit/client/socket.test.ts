@@ -37,7 +37,7 @@ async function nextSocket(): Promise<FakeSocket> {
   return socket
 }
 
-const entry = (seq: number) => ({ type: 'log', entry: { seq } })
+const entry = (seq: number) => ({ type: 'log', entries: [{ seq }] })
 const ids = (socket: FakeSocket): string[] => socket.sent.map((text): string => JSON.parse(text).id)
 
 test('each connection is opened with its own ticket, and resumes after the last entry', async () => {
@@ -45,7 +45,7 @@ test('each connection is opened with its own ticket, and resumes after the last 
   const { last_seq } = connect({ after: 3, connection_id: 'bob', onEntry: ({ seq }) => seen.push(seq) })
   expect(last_seq).toBe(3)
   const first = (await nextSocket()).open()
-  expect(first.url.href).toBe('ws://reflex.test/v1/scopes/team-a%2Fx/ws?ticket=t1&connection_id=bob&after=3')
+  expect(first.url.href).toBe('ws://reflex.test/v1/scopes/team-a%2Fx/ws?ticket=t1&connection_id=bob&after=3&frames=units')
   expect(server.mock.calls[0]).toMatchObject([
     'http://reflex.test/v1/scopes/team-a%2Fx/tickets',
     { method: 'POST', headers: { Authorization: 'Bearer secret' } },
@@ -54,7 +54,7 @@ test('each connection is opened with its own ticket, and resumes after the last 
   first.receive(entry(5))
   first.drop()
   const second = (await nextSocket()).open()
-  expect(second.url.search).toBe('?ticket=t2&connection_id=bob&after=5')
+  expect(second.url.search).toBe('?ticket=t2&connection_id=bob&after=5&frames=units')
   second.receive(entry(5))
   second.receive(entry(6))
   expect(seen).toEqual([4, 5, 6])
@@ -67,7 +67,7 @@ test('a connection that breaks before its first entry resumes where it was opene
   expect(connection?.last_seq).toBe(7)
   first.drop()
   const second = (await nextSocket()).open(7)
-  expect(second.url.search).toBe('?ticket=t2&after=7')
+  expect(second.url.search).toBe('?ticket=t2&after=7&frames=units')
   second.receive(entry(8))
   second.drop()
   expect((await nextSocket()).open(8).url.search).toBe('?ticket=t3&after=8')
@@ -95,7 +95,7 @@ test('nothing is sent or reported as open before the position in the log is know
 
 test('a ticket provider stands in for a key', async () => {
   connection = connectScope({ base_url: 'https://reflex.test', scope: 's', ticket: async () => 'given' })
-  expect((await nextSocket()).url.href).toBe('wss://reflex.test/v1/scopes/s/ws?ticket=given')
+  expect((await nextSocket()).url.href).toBe('wss://reflex.test/v1/scopes/s/ws?ticket=given&frames=units')
   expect(server).not.toHaveBeenCalled()
 })
 

@@ -26,8 +26,8 @@ function feedOf() {
     },
   })
   const feed = new SocketFeed({ log, now: Date.now })
-  const open = (cursor: number | null, key_id = 'k') => {
-    const sent: { type: string; sent?: number; entry?: { seq: number } }[] = []
+  const open = (cursor: number | null, key_id = 'k', units?: true) => {
+    const sent: { type: string; sent?: number; entry?: { seq: number }; entries?: { seq: number }[] }[] = []
     const bytes = { sent: 0 }
     const close = vi.fn<(code: number, reason: string) => void>()
     const send = (frame: string) => {
@@ -35,16 +35,35 @@ function feedOf() {
       sent.push(JSON.parse(frame))
     }
     const socket = part<WebSocket>({ send, close, serializeAttachment: () => {} })
-    const connect = { connection_id: 'c', key_id, source: 's', may_send: true, decides_as: null }
+    const connect = { connection_id: 'c', key_id, source: 's', may_send: true, decides_as: null, ...(units && { units }) }
     const counts = { sent: 0, marked: 0, read: 0, closing: false }
     feed.add(socket, { ...connect, ...counts, cursor, live_after: cursor === null ? 0 : ENTRIES })
     feed.follow(socket)
     const echo = () => feed.seen(socket, sent.findLast(({ type }) => type === 'mark')?.sent ?? 0)
-    const seqs = () => sent.flatMap(({ entry }) => (entry ? [entry.seq] : []))
+    const seqs = () => sent.flatMap(({ entry, entries: unit = [] }) => (entry ? [entry.seq] : unit.map(({ seq }) => seq)))
     return { socket, sent, bytes, close, echo, seqs }
   }
   return { feed, open }
 }
+
+test('a socket that asks for units is sent what was written together in one frame, and a mark after at most 64 kB', async () => {
+  const { feed, open } = feedOf()
+  const { sent, seqs, echo } = open(null, 'k', true)
+  feed.push(entries.slice(0, 3))
+  feed.push(entries.slice(3, 4))
+  expect(sent.map(({ type, entries: unit }) => unit?.length ?? type)).toEqual([3, 1])
+  const { sent: caught, seqs: all, echo: echoAll } = open(0, 'k', true)
+  for (let round = 0; round < 40; round += 1) {
+    await vi.advanceTimersByTimeAsync(100)
+    echoAll()
+    echo()
+  }
+  expect(all()).toEqual(entries.map(({ seq }) => seq))
+  expect(seqs()).toEqual([1, 2, 3, 4])
+  const kinds = caught.map(({ type }) => type)
+  expect(kinds.filter((type) => type === 'log').length).toBeLessThan(ENTRIES / 5)
+  expect(kinds.join(' ')).not.toContain('log log log')
+})
 
 test('a socket that sends its marks back is sent the whole log, and never more ahead than the limit', async () => {
   const { open } = feedOf()
