@@ -70,7 +70,7 @@ test('a connection that breaks before its first entry resumes where it was opene
   expect(second.url.search).toBe('?ticket=t2&after=7&frames=units')
   second.receive(entry(8))
   second.drop()
-  expect((await nextSocket()).open(8).url.search).toBe('?ticket=t3&after=8')
+  expect((await nextSocket()).open(8).url.search).toBe('?ticket=t3&after=8&frames=units')
 })
 
 test('nothing is sent or reported as open before the position in the log is known', async () => {
