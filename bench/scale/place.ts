@@ -14,7 +14,7 @@ export type ScaleOptions = { open: Open; scopes: number | undefined; events: num
 
 const run = promisify(execFile)
 type Process = { pid: number; parent: number; bytes: number; args: string }
-/** Of the kernel's clock, in which it counts a process's time. */
+/** The kernel counts the time of a process in ticks of this length. */
 const TICK_MS = 10
 
 async function processes(): Promise<Process[]> {
