@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import * as fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import {
   bucketSteps,
   bucketStart,
@@ -247,6 +247,57 @@ describe('GET /v1/stats', () => {
     expect(before).toBeGreaterThan(40)
     expect(await read()).toBeLessThan(20)
     expect(await sumStatistics(env.DB, query)).toEqual([{ start, series: '', key: 'accepted', value: 40 }])
+  })
+
+  test('reads the sums of the hours and minutes that have ended, and few rows, for the day that has not', async () => {
+    const { minute, hour, day } = bucketSteps
+    const start = 500 * day
+    const now = start + 10.5 * hour + 10_000
+    vi.spyOn(Date, 'now').mockReturnValue(now)
+    const team = freshTeam()
+    // Each scope has an event at one time, and a few of them have one in the minute that is open.
+    const times = (place: number) => [start + (place % 31) * 20 * minute, ...(place < 3 ? [now - 5000] : [])]
+    const fill = async (from: number, end: number): Promise<void> => {
+      for (let place = from; place < end; place++) {
+        const rows = (['minute', 'hour', 'day'] as const).flatMap((bucket) =>
+          Array.from(
+            Map.groupBy(times(place), (at) => bucketStart(bucket, at)),
+            ([of, some]) => ({
+              family: 'scope' as const,
+              bucket,
+              start: of,
+              values: { '': { accepted: some.length, max_streak: place, 'turn_ms.5': some.length } },
+            }),
+          ),
+        )
+        await writeStatistics(env.DB, `${team}/${place}`, rows)
+      }
+    }
+    await fill(0, 120)
+    const range = { family: 'scope', since: start, until: start + day, patterns: [`${team}/*`], by: null } as const
+    const bucketed = { day: { ...range, bucket: 'day' }, hour: { ...range, bucket: 'hour', since: start + 10 * hour } } as const
+    const keys = ['accepted', 'max_streak', 'turn_ms']
+    const answers = async () => {
+      const found: unknown[] = []
+      for (const query of Object.values(bucketed)) {
+        found.push(sorted(await sumStatistics(env.DB, { ...query, keys })))
+        found.push(sorted(await sumStatistics(env.DB, { ...query, keys, patterns: [`${team}/7`, `${team}/1*`] })))
+      }
+      return found
+    }
+    const read = async () => (await statisticsStatement(env.DB, { ...bucketed.day, keys: ['accepted'] }).all()).meta.rows_read
+    const sum = async () => {
+      while ((await sumEnded(env.DB, now, 100)) > 0);
+    }
+    const expected = await answers()
+    await sum()
+    expect(await answers()).toEqual(expected)
+    expect(expected[0]).toContain(JSON.stringify({ start, series: '', key: 'accepted', value: 123 }))
+    const rows = await read()
+    await fill(120, 240)
+    await sum()
+    expect(await read()).toBeLessThanOrEqual(rows)
+    vi.restoreAllMocks()
   })
 
   test('forgets expired minutes and hours, and keeps days', async () => {

@@ -1,7 +1,7 @@
 import { and, count, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../../../base/json.ts'
-import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../contract/statistics.ts'
+import { bucketsOf, bucketStart, bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../contract/statistics.ts'
 import { patternMatchesSql, prefixOf } from '../../../contract/principal.ts'
 import { packHash } from '../../../store/packs/format.ts'
 import { hasFailed } from '../../../store/artifacts/skill-tests.ts'
@@ -72,7 +72,7 @@ export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1P
   })
   const of = by === 'label' ? 'label.value' : 't.total'
   const from_sums = `SELECT p.start, ${label}, ${number.columns(of)}
-    FROM pieces AS p CROSS JOIN statistics_sums AS t ON t.family = ?1 AND t.bucket = ?2 AND t.start = p.start AND t.prefix = p.prefix
+    FROM pieces AS p CROSS JOIN statistics_sums AS t ON t.family = ?1 AND t.bucket = p.bucket AND t.start = p.at AND t.prefix = p.prefix
       ${by === 'label' ? 'CROSS JOIN json_each(t.labels) AS label' : ''} ${number.join(of)}
     WHERE p.is_summed AND ${number.is_asked}`
   const summed = `SELECT start, series, name, ${SUM} AS value
@@ -81,7 +81,13 @@ export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1P
   const sums = by === 'scope' && query.family === 'scope' ? `SELECT * FROM (${from_rows}) WHERE value IS NOT NULL` : summed
   const rows = `, sums AS MATERIALIZED (${sums} LIMIT ${MOST_SUMS + 1})
     SELECT series, json_group_array(json_array(start, name, value)) AS sums FROM sums GROUP BY 1, CAST((start - ?3) / (100 * ?7) AS INTEGER)`
-  return bound(db, `${pieces(by)} ${rows}`, query, JSON.stringify([...new Set(query.keys)]))
+  return bound(
+    db,
+    `${pieces(by)} ${rows}`,
+    query,
+    JSON.stringify([...new Set(query.keys)]),
+    ...(by === null ? [JSON.stringify(partsOf(query))] : []),
+  )
 }
 
 const hasHistogram = ({ keys }: StatisticsQuery): boolean => keys.some((key) => histograms.includes(key))
@@ -132,25 +138,51 @@ async function hasTooManyRows(db: D1Database, query: StatisticsQuery): Promise<b
 }
 
 const SUM = `CASE WHEN name GLOB 'max_*' THEN max(value) ELSE sum(value) END`
-/** Each start with each range of scopes. `prefix`: of the sums over that range. */
+/** The open bucket has the rows of all scopes; its parts have sums once they have ended. */
+const PARTS = `parts (start, bucket, at) AS MATERIALIZED (SELECT value->>0, value->>1, value->>2 FROM json_each(?9)
+    WHERE EXISTS (SELECT 1 FROM json_each(?9) AS one CROSS JOIN statistics_sums AS t ON t.family = ?1 AND t.bucket = one.value->>1
+      AND t.start = one.value->>2)),
+  sources (start, bucket, at) AS (SELECT start, ?2, start FROM starts WHERE start NOT IN (SELECT start FROM parts)
+    UNION ALL SELECT start, bucket, at FROM parts),`
+/**
+ * Each start with each range of scopes. `prefix`: of the sums over that range. `bucket` and `at`:
+ * what is read.
+ */
 const pieces = (by: StatisticsQuery['by']): string => `WITH RECURSIVE
   starts (start) AS (SELECT ?3 UNION ALL SELECT start + ?7 FROM starts WHERE start + ?7 < ?4),
-  pieces (start, first, last, prefix, hash, is_summed) AS MATERIALIZED (
-    SELECT starts.start, range.value->>'first', range.value->>'end', range.value->>'prefix', range.value->>'hash', ${by === 'scope' ? 'false' : IS_SUMMED(by)}
-    FROM starts CROSS JOIN json_each(?5) AS range)`
-const IS_SUMMED = (by: 'label' | null) => `EXISTS (SELECT 1 FROM statistics_sums AS t WHERE t.family = ?1 AND t.bucket = ?2
-      AND t.start = starts.start AND t.prefix = range.value->>'prefix'${by === 'label' ? ' AND t.labels IS NOT NULL' : ''})`
+  ${by === null ? PARTS : 'sources (start, bucket, at) AS (SELECT start, ?2, start FROM starts),'}
+  pieces (start, bucket, at, first, last, prefix, hash, is_summed) AS MATERIALIZED (
+    SELECT source.start, source.bucket, source.at, range.value->>'first', range.value->>'end', range.value->>'prefix', range.value->>'hash',
+      ${by === 'scope' ? 'false' : IS_SUMMED(by)}
+    FROM sources AS source CROSS JOIN json_each(?5) AS range)`
+const IS_SUMMED = (by: 'label' | null) => `EXISTS (SELECT 1 FROM statistics_sums AS t WHERE t.family = ?1 AND t.bucket = source.bucket
+      AND t.start = source.at AND t.prefix = range.value->>'prefix'${by === 'label' ? ' AND t.labels IS NOT NULL' : ''})`
+
+type Part = [start: number, bucket: Bucket, at: number]
+/** The parts of the open hour or day, if the query has it: hours, and minutes of the open hour. */
+function partsOf({ family, bucket, since, until }: StatisticsQuery, now = Date.now()): Part[] {
+  const open = bucketStart(bucket, now)
+  const has_open = (bucket === 'hour' || bucket === 'day') && since <= open && open < until && (open - since) % bucketSteps[bucket] === 0
+  return has_open ? dividedAt(now, family, [open, bucket, open]) : []
+}
+
+function dividedAt(now: number, family: Family, [start, bucket, at]: Part): Part[] {
+  const smaller = bucket === 'day' ? 'hour' : 'minute'
+  if (bucket === 'minute' || bucketStart(bucket, now) !== at || !bucketsOf(family).includes(smaller)) return [[start, bucket, at]]
+  const [step, whole] = [bucketSteps[smaller], bucketSteps[bucket]]
+  return Array.from({ length: whole / step }, (_, nth) => dividedAt(now, family, [start, smaller, at + nth * step])).flat()
+}
 
 type Source = { from: string; scope: string; values: string }
 /** Rows of one scope, and the values of scopes in rows of many. */
 const SOURCES: readonly Source[] = [
   {
-    from: 'statistics AS s ON s.family = ?1 AND s.bucket = ?2 AND s.start = p.start AND s.scope >= p.first AND s.scope < p.last',
+    from: 'statistics AS s ON s.family = ?1 AND s.bucket = p.bucket AND s.start = p.at AND s.scope >= p.first AND s.scope < p.last',
     scope: 's.scope',
     values: 's."values"',
   },
   {
-    from: `statistics_packs AS w ON w.family = ?1 AND w.bucket = ?2 AND w.start = p.start AND ${mayHave('w.part', 'p.hash')}
+    from: `statistics_packs AS w ON w.family = ?1 AND w.bucket = p.bucket AND w.start = p.at AND ${mayHave('w.part', 'p.hash')}
       CROSS JOIN json_each(w.scopes) AS e ON e.key >= p.first AND e.key < p.last AND ${isShown('w', 'e.key')}`,
     scope: 'e.key',
     values: 'e.value',
