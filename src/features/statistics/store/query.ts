@@ -158,15 +158,15 @@ const pieces = (by: StatisticsQuery['by']): string => `WITH RECURSIVE
 const IS_SUMMED = (by: 'label' | null) => `EXISTS (SELECT 1 FROM statistics_sums AS t WHERE t.family = ?1 AND t.bucket = source.bucket
       AND t.start = source.at AND t.prefix = range.value->>'prefix'${by === 'label' ? ' AND t.labels IS NOT NULL' : ''})`
 
-type Part = [start: number, bucket: Bucket, at: number]
+type BucketPart = [start: number, bucket: Bucket, at: number]
 /** The parts of the open hour or day, if the query has it: hours, and minutes of the open hour. */
-function partsOf({ family, bucket, since, until }: StatisticsQuery, now = Date.now()): Part[] {
+function partsOf({ family, bucket, since, until }: StatisticsQuery, now = Date.now()): BucketPart[] {
   const open = bucketStart(bucket, now)
   const has_open = (bucket === 'hour' || bucket === 'day') && since <= open && open < until && (open - since) % bucketSteps[bucket] === 0
   return has_open ? dividedAt(now, family, [open, bucket, open]) : []
 }
 
-function dividedAt(now: number, family: Family, [start, bucket, at]: Part): Part[] {
+function dividedAt(now: number, family: Family, [start, bucket, at]: BucketPart): BucketPart[] {
   const smaller = bucket === 'day' ? 'hour' : 'minute'
   if (bucket === 'minute' || bucketStart(bucket, now) !== at || !bucketsOf(family).includes(smaller)) return [[start, bucket, at]]
   const [step, whole] = [bucketSteps[smaller], bucketSteps[bucket]]
