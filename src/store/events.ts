@@ -7,6 +7,7 @@ import type { EventStatus } from '../contract/event-record.ts'
 import { limits } from '../base/limits.ts'
 import { patternMatchesSql } from '../contract/principal.ts'
 import { coveredBy, covers, type EventFilter } from './event-filter.ts'
+import { archivedNear } from './packs/archived.ts'
 import { packedAmong, packedById } from './packs/find.ts'
 import type { PackedEvent } from './packs/format.ts'
 import { demandWhole, namesOf, noGaps, type Gaps } from './packs/missing.ts'
@@ -222,8 +223,8 @@ function statements(asked: Page) {
 }
 
 /**
- * The newest event with this id that the caller may see. Fails if a database that may have it does
- * not answer, and no other has it.
+ * The newest event with this id that the caller may see, in D1 or else in the archive, by the time
+ * in its id. Fails if a database that may have it does not answer, and no other has it.
  */
 export async function findEvent(db: D1Database, id: string, { patterns, scope }: Pick<EventFilter, 'patterns' | 'scope'>) {
   const covered = `(?2 IS NULL OR scope = ?2) AND ${coveredBy('?3')}`
@@ -248,8 +249,12 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
       `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, 0 AS kinds, queued AS payload, 0 AS accepted_at, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id
         FROM (${inFlight('?4')}) WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
     ))
-  if (!row) demandWhole({ missing })
-  return row && itemOf(row)
+  if (row) return itemOf(row)
+  const isWanted = (event: PackedEvent) =>
+    event.id === id && (scope === undefined || event.scope === scope) && covers(patterns, event.scope)
+  const archived = (await archivedNear(db, id, { isWanted, missing })).toSorted((one, other) => one.revision - other.revision).at(-1)
+  if (!archived) demandWhole({ missing })
+  return archived ? packedItem(archived) : null
 }
 
 export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {

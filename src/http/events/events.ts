@@ -45,7 +45,8 @@ export const eventRoutes = resource().openapiRoutes([
     if (!found)
       throw notFound(
         `The event ${id} was not found in the scopes of this key. Events appear here about a second after their scope has them; ` +
-          'those that retention has deleted here are found with `?scope=`.',
+          'those that retention has deleted here are found with `?scope=`, and those in the archive of packs by an id that has their time ' +
+          '(UUID version 7), or by a list over their day.',
       )
     return withoutSecretFields(c.env, found)
   }),

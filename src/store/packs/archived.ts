@@ -5,10 +5,10 @@ import { iso, isoOrNull } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
 import { ARCHIVE_SCHEMA, decodeArchive, encodeArchive } from '../../base/archive-file.ts'
 import { PackDamaged, type PackedEvent } from './format.ts'
-import { withoutRow } from '../queued.ts'
-import type { PackDatabase } from '../store.ts'
+import { seqAt, withoutRow } from '../queued.ts'
+import { archiveOf, type PackDatabase } from '../store.ts'
 import type { Leaving } from './merge.ts'
-import { DAY_MS, dayOf, eachOnce, inOrder, namesIn, readPacks } from './rows.ts'
+import { askPacks, DAY_MS, dayOf, eachOnce, inOrder, namesIn, readPacks } from './rows.ts'
 
 /** The archive's name beside names of databases, in what a list lacks. */
 export const ARCHIVE = 'ARCHIVE'
@@ -98,6 +98,38 @@ async function archiveBytes(bucket: R2Bucket, db: D1Database, { name, id }: { na
 export async function nextDay(store: D1Database, { least, most, rising }: { least: number; most: number; rising: boolean }) {
   const sql = `SELECT ${rising ? 'min' : 'max'}(day) AS day FROM archived_days WHERE day >= ?1 AND day <= ?2`
   return store.prepare(sql).bind(least, most).first<number | null>('day')
+}
+
+/** An event is filed about when its id or its trace was made. */
+const AROUND_MS = 60_000
+/** Files that a look-up reads at most. */
+const MOST_LOOKED_AT = 8
+
+/** The time in a UUID of version 7, with dashes or without, in ms; null for another text. */
+function timeOf(id: string): number | null {
+  const digits = id.replaceAll('-', '')
+  return /^[\da-f]{12}7[\da-f]{19}$/i.test(digits) ? Number.parseInt(digits.slice(0, 12), 16) : null
+}
+
+/**
+ * The archived events about the time in this id, of an event or a trace: the others are found by a
+ * list over their day. `missing` takes the archive's name if it does not answer.
+ */
+export async function archivedNear(
+  store: D1Database,
+  id: string,
+  { isWanted, missing }: { isWanted: (event: PackedEvent) => boolean; missing: Set<string> | undefined },
+): Promise<PackedEvent[]> {
+  const [bucket, time] = [archiveOf(store), timeOf(id)]
+  if (!bucket || time === null) return []
+  const [after, before] = [BigInt(seqAt(time - AROUND_MS)), BigInt(seqAt(time + AROUND_MS))]
+  const files: ArchivedPack[] = []
+  for (const day of new Set([dayOf(after), dayOf(before)])) {
+    if ((await nextDay(store, { least: day, most: day, rising: true })) === null) continue
+    files.push(...((await askPacks({ name: ARCHIVE, db: store }, missing, () => filesOf(bucket, day))) ?? []))
+  }
+  const near = files.filter(({ first, last }) => last >= after && first < before).slice(0, MOST_LOOKED_AT)
+  return eachOnce(Array.from((await readArchived(bucket, near, { isWanted, missing })).values()).flat())
 }
 
 /** The files of a day. */

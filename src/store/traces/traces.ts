@@ -1,9 +1,11 @@
 import { bitOf, kindsIn, PARTIAL, type SpanKind, type TraceStatus, type TraceSummary } from '../../contract/reports/trace.ts'
 import { coveredBy, covers } from '../event-filter.ts'
+import { archivedNear } from '../packs/archived.ts'
 import { packedByTrace } from '../packs/find.ts'
 import type { PackedEvent } from '../packs/format.ts'
 import { namesOf, noGaps, type Gaps } from '../packs/missing.ts'
 import { packedPage } from '../packs/page.ts'
+import { inOrder } from '../packs/rows.ts'
 import { msOf, nameOf, seqAt } from '../queued.ts'
 import { jsonChunks } from '../../base/json.ts'
 
@@ -94,7 +96,10 @@ export type TraceEvent = {
 const COLUMNS = 'trace_id, events.id, scope, events.type, status, accepted_at, ended_at, agent, kinds, skills, log_from, revision'
 const MOST_EVENTS = 5000
 
-/** The events of these traces that the caller may see, oldest first. None is older than `since`. */
+/**
+ * The events of these traces that the caller may see, oldest first. None is older than `since`. The
+ * events of a single trace that D1 does not have may be in the archive.
+ */
 export async function eventsOfTraces(
   db: D1Database,
   trace_ids: readonly string[],
@@ -113,11 +118,23 @@ export async function eventsOfTraces(
         ON seq >= CAST(asked.value->>1 AS INTEGER) AND seq < CAST(asked.value->>2 AS INTEGER) AND trace_id = asked.value->>0 AND trace_key IS NULL
     ) WHERE ${covered} ORDER BY seq LIMIT ${MOST_EVENTS}`
   const { results } = await db.prepare(sql).bind(asked, JSON.stringify(patterns)).all<TraceEvent>()
+  if (packed.length === 0 && results.length === 0) return archivedTrace(db, trace_ids, isWanted, gaps)
   if (packed.length === 0) return results
   const ofRows = new Set(results.map(nameOf))
   return [...results, ...packed.filter((event) => !ofRows.has(nameOf(event))).map(traceEvent)]
     .toSorted((one, other) => (BigInt(one.key) < BigInt(other.key) ? -1 : 1))
     .slice(0, MOST_EVENTS)
+}
+
+async function archivedTrace(
+  db: D1Database,
+  [trace_id, ...others]: readonly string[],
+  isWanted: (event: PackedEvent) => boolean,
+  { missing }: Partial<Gaps>,
+): Promise<TraceEvent[]> {
+  if (trace_id === undefined || others.length > 0) return []
+  const found = await archivedNear(db, trace_id, { isWanted: (event) => event.trace_id === trace_id && isWanted(event), missing })
+  return found.toSorted(inOrder).slice(0, MOST_EVENTS).map(traceEvent)
 }
 
 const traceEvent = ({ seq, ...event }: PackedEvent): TraceEvent => ({ ...event, key: String(seq) })

@@ -4,9 +4,10 @@ import { gunzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Env } from '../../../src/env.ts'
 import type { EventFilter } from '../../../src/store/event-filter.ts'
-import { listEvents } from '../../../src/store/events.ts'
+import { findEvent, listEvents } from '../../../src/store/events.ts'
 import { replicateEvents } from '../../../src/store/replicate.ts'
 import { storeOf } from '../../../src/store/store.ts'
+import { eventsOfTraces } from '../../../src/store/traces/traces.ts'
 import { clearArchive } from '../../support/pack-archive.ts'
 import { eventAt, packedNotes, reportOf, scopeRow } from '../../support/packs.ts'
 import { sweep } from '../../support/sweep.ts'
@@ -115,6 +116,72 @@ describe('packs beyond REFLEX_EVENTS_BYTES', () => {
     await sweep({ ...bound(), REFLEX_EVENTS_BYTES: '1' }, START + 1000)
     expect([await packCount(), (await files()).length]).toEqual([0, 1])
     expect(await list()).toEqual({ items: [], next_cursor: null })
+  })
+})
+
+describe('an event that has left D1', () => {
+  const timedId = (at: number, nth: number) => {
+    const digits = at.toString(16).padStart(12, '0')
+    return `${digits.slice(0, 8)}-${digits.slice(8)}-7000-8000-${String(nth).padStart(12, '0')}`
+  }
+  const traceOf = (at: number, nth: number) => timedId(at, nth).replaceAll('-', '')
+
+  async function leftEvents() {
+    const events = Array.from({ length: 4 }, (_, nth) => {
+      const at = START - DAY_MS + nth * 1000
+      return {
+        ...eventAt(nth % 2 === 0 ? 'a' : 'b', at),
+        id: timedId(at, nth),
+        meta: { ...eventAt('a', at).meta, trace_id: traceOf(at, nth) },
+      }
+    })
+    for (const scope of ['a', 'b']) {
+      const own = events.filter((event) => event.scope === scope)
+      await replicateEvents(
+        env.DB,
+        own.map((event, nth) => reportOf(event, { nth: nth + 1 })),
+        scopeRow(scope),
+        { least_packed: 1 },
+      )
+    }
+    await sweep({ ...bound(), REFLEX_EVENTS_BYTES: '1' }, START + 1000)
+    expect(await packCount()).toBe(0)
+    return events
+  }
+
+  test('is found by its id, and its trace by its own, where they have a time', async () => {
+    const events = await leftEvents()
+    for (const { id, scope, meta } of events) {
+      expect(await findEvent(storeOf(bound()), id, { patterns: ALL })).toMatchObject({ id, scope, status: 'completed' })
+      expect(await findEvent(storeOf(bound()), id, { patterns: ['c'] })).toBeNull()
+      expect(await eventsOfTraces(storeOf(bound()), [meta.trace_id], ALL)).toMatchObject([{ id, scope, trace_id: meta.trace_id }])
+    }
+    expect(await findEvent(storeOf(bound()), timedId(START - DAY_MS, 9), { patterns: ALL })).toBeNull()
+    expect(await findEvent(storeOf(env), events[0]!.id, { patterns: ALL })).toBeNull()
+  })
+
+  test('is looked for in the files of its time alone, and in none if its id has no time', async () => {
+    const [event] = await leftEvents()
+    const asked: string[] = []
+    const watched = {
+      list: (options: R2ListOptions) => (asked.push(options.prefix ?? ''), env.TEST_ARCHIVE.list(options)),
+      get: (key: string) => (asked.push(key), env.TEST_ARCHIVE.get(key)),
+    } as unknown as R2Bucket
+    for (const id of ['order-17', timedId(START - 5 * DAY_MS, 0)])
+      expect(await findEvent(storeOf(bound(watched)), id, { patterns: ALL })).toBeNull()
+    expect(asked).toEqual([])
+    expect(await findEvent(storeOf(bound(watched)), timedId(START - DAY_MS + 3_600_000, 0), { patterns: ALL })).toBeNull()
+    expect(asked).toHaveLength(1)
+    await findEvent(storeOf(bound(watched)), event!.id, { patterns: ALL })
+    expect(asked.length).toBeLessThanOrEqual(4)
+  })
+
+  test('is neither found nor said to be unknown while R2 is away', async () => {
+    const [event] = await leftEvents()
+    vi.spyOn(console, 'warn').mockImplementation(() => {})
+    const gone = () => Promise.reject(new Error('R2 is away'))
+    const away = bound({ list: gone, get: gone } as unknown as R2Bucket)
+    await expect(findEvent(storeOf(away), event!.id, { patterns: ALL })).rejects.toThrow('ARCHIVE did not answer')
   })
 })
 
