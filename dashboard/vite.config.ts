@@ -1,21 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import path from 'node:path'
 import { defineConfig, type Plugin } from 'vite'
 import { documentation } from './documentation/render.ts'
-
-const { resolve } = createRequire(import.meta.url)
-
-/** Swagger UI, for the API reference at `/v1/docs`. The dashboard itself loads none of it. */
-const reference: Plugin = {
-  name: 'api-reference',
-  apply: 'build',
-  async generateBundle() {
-    for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
-      this.emitFile({ type: 'asset', fileName: `reference/${name}`, source: await readFile(resolve(`swagger-ui-dist/${name}`)) })
-    }
-  },
-}
 
 /** The pages of docs/ as HTML, at `/docs`. */
 const pagesOfDocs: Plugin = {
@@ -43,7 +29,7 @@ const plainImports: Plugin = {
 /** `npm run build` runs it. The page and the API have one origin, so no address is configured. */
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [reference, pagesOfDocs, plainImports],
+  plugins: [pagesOfDocs, plainImports],
   // Calls of `h` are smaller than calls of the automatic runtime, which names each `children`.
   oxc: { jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment' }, jsxInject: "import { Fragment, h } from 'preact'" },
   build: {

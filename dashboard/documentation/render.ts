@@ -3,8 +3,6 @@ import { Marked, type Tokens } from 'marked'
 
 /** The Markdown of a page, by its path below docs/, such as `decisions/one-alarm.md`. */
 export type Sources = ReadonlyMap<string, string>
-/** A part of a page under one heading, for the search. */
-export type Section = { page: string; title: string; heading: string; anchor: string; text: string }
 
 const INDEX = 'index.md'
 
@@ -18,7 +16,7 @@ export const anchorOf = (heading: string): string =>
 
 /**
  * The files of the site below /docs, by their paths: a page of HTML for each page of Markdown, and
- * `search.json`, the sections that the search looks through. `readme`: the README, whose table
+ * `pages.json`, their names, which the search reads. `readme`: the README, whose table
  * "Where to read on" groups the pages, and whose first part is the start page.
  */
 export function documentation(readme: string, sources: Sources): Map<string, string> {
@@ -26,15 +24,11 @@ export function documentation(readme: string, sources: Sources): Map<string, str
   const titles = new Map([...all].map(([page, text]) => [page, /^# (.*)$/m.exec(text)?.[1] ?? page] as const))
   const groups = groupsOf(readme)
   const files = new Map<string, string>()
-  const sections: Section[] = []
   for (const [page, text] of all) {
-    const clean = text.replaceAll(/<!--[^]*?-->\n?/g, '')
-    const body = htmlOf(clean, page)
+    const body = htmlOf(text.replaceAll(/<!--[^]*?-->\n?/g, ''), page)
     const navigation = menu(groups, page, titles)
     files.set(fileOf(page), frame({ title: titles.get(page) ?? page, body, navigation, root: '../'.repeat(page.split('/').length - 1) }))
-    sections.push(...sectionsOf(clean, page, titles.get(page) ?? page))
   }
-  files.set('search.json', JSON.stringify(sections))
   files.set('pages.json', JSON.stringify([...sources.keys()].map((page) => linkTo(page, INDEX).replace(/\/$/, ''))))
   return files
 }
@@ -109,24 +103,6 @@ function htmlOf(text: string, page: string): string {
     },
   })
   return marked.parse(text, { async: false }).replaceAll('<table>', '<div class="wide"><table>').replaceAll('</table>', '</table></div>')
-}
-
-function sectionsOf(text: string, page: string, title: string): Section[] {
-  let part = { heading: title, body: '' }
-  const parts: (typeof part)[] = []
-  // Not by lines: a comment of a shell in a block of code looks like a heading.
-  for (const token of new Marked().lexer(text)) {
-    if (token.type === 'heading') parts.push((part = { heading: (token as Tokens.Heading).text, body: '' }))
-    else part.body += token.raw
-  }
-  return parts.map(({ heading, body }) => {
-    const plain = body
-      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-      .replaceAll(/```\w*|[|`*]|-{3,}/g, ' ')
-      .replaceAll(/\s+/g, ' ')
-      .trim()
-    return { page: linkTo(page, INDEX), title, heading: heading.replaceAll('`', ''), anchor: anchorOf(heading), text: plain }
-  })
 }
 
 const escape = (text: string): string =>

@@ -1,6 +1,6 @@
 import { launchChromium } from '../../cli/lib/chromium.ts'
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
@@ -58,11 +58,22 @@ test('publint and arethetypeswrong find nothing in the tarball', async () => {
   expect(await run(path.resolve('node_modules/.bin/attw'), ['--profile', 'esm-only', tarball], folder.path)).not.toContain('❌')
 })
 
+test('the tarball has at most 2 MB', () => {
+  expect(statSync(tarball).size).toBeLessThanOrEqual(2_000_000)
+})
+
 test('the tarball has the modules, their types, the migrations and the dashboard, and nothing that belongs to this repository alone', () => {
   const files = readdirSync(path.join(project, 'node_modules/reflex-agents'), { recursive: true, encoding: 'utf8' })
   expect(files.filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.d.ts') && !file.startsWith('templates/'))).toEqual([])
   expect(files).toEqual(
-    expect.arrayContaining(['LICENSE', 'CHANGELOG.md', 'migrations/0000_start.sql', 'dashboard/dist/index.html', 'dist/src/package.d.ts']),
+    expect.arrayContaining([
+      'LICENSE',
+      'CHANGELOG.md',
+      'migrations/0000_start.sql',
+      'dashboard/dist/index.html',
+      'dashboard/dist/docs/quickstart.html',
+      'dist/src/package.d.ts',
+    ]),
   )
   // A migration among them has the tables of the SSH guard.
   const own = readdirSync('migrations').filter((file) => file.endsWith('.sql') && !file.endsWith('_ssh_guard.sql'))

@@ -15,6 +15,9 @@ export const TEMPLATES = {
 export type TemplateName = keyof typeof TEMPLATES
 
 const INSTALLED = 'node_modules/reflex-agents'
+/** The local server has the pages. A project without a server has them as files. */
+const pageIn = (isWorker: boolean, name: string): string =>
+  isWorker ? `http://127.0.0.1:8787/docs/${name}` : `${INSTALLED}/dashboard/dist/docs/${name}.html`
 /** The same as in the package's `engines`. */
 const LEAST_NODE = '>=22.14'
 
@@ -109,7 +112,7 @@ function readme(name: string, template: TemplateName): string {
   const next = isWorker ? ['quickstart', 'agents', 'testing', 'deploying'] : ['skills', 'core', 'langchain']
   return `# ${name}
 
-A project on [Reflex](${INSTALLED}/docs/concepts.md): it ${TEMPLATES[template]}. It needs Node 22.14 or later; with an
+A project on [Reflex](${pageIn(isWorker, 'concepts')}): it ${TEMPLATES[template]}. It needs Node 22.14 or later; with an
 older one, \`npm i -D node@24\` brings one for this project.
 
 \`\`\`sh
@@ -121,7 +124,7 @@ ${isWorker ? COMMANDS : 'npm install\nnpm test          # with a scripted model\
 ${FILES[template]}
 | \`.github/\`, \`.devcontainer/\` | the tests on GitHub, a container to develop in |
 
-Read on: ${next.map((page) => `[${page}](${INSTALLED}/docs/${page}.md)`).join(', ')}.
+Read on${isWorker ? ', while `npm run dev` runs' : ''}: ${next.map((page) => `[${page}](${pageIn(isWorker, page)})`).join(', ')}.
 `
 }
 
@@ -137,5 +140,5 @@ function configuration(name: string, wrangler: string): string {
     .replace('# The dashboard, which `npm run build` makes. Its', "# The dashboard. The page's")
     .replace('"./dashboard/dist"', `"./${INSTALLED}/dashboard/dist"`)
     .replace('migrations_dir = "migrations"', `migrations_dir = "${INSTALLED}/migrations"`)
-    .replaceAll(/\bdocs\/([\w-]+\.md)/g, `${INSTALLED}/docs/$1`)
+    .replaceAll(/\bdocs\/([\w-]+)\.md/g, '/docs/$1 of the local server')
 }

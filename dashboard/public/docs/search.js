@@ -1,4 +1,4 @@
-// The search of the documentation. Its sections are loaded when somebody first searches.
+// The search of the documentation. It reads the pages themselves when somebody first searches.
 const MOST = 20
 const SHOWN = 160
 const input = document.getElementById('search')
@@ -6,9 +6,33 @@ const results = document.getElementById('results')
 let sections
 
 async function load() {
-  const response = await fetch('/docs/search.json')
+  const response = await fetch('/docs/pages.json')
   if (!response.ok) throw new Error(`The search could not be loaded: status ${response.status}. Try it again.`)
-  return response.json()
+  const pages = await response.json()
+  return (await Promise.all(pages.map(async (page) => sectionsOf(page, await read(`/docs/${page}`))))).flat()
+}
+
+/** A page as a document. The policy forbids scripts to parse HTML, and a request may. */
+const read = (address) =>
+  new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest()
+    request.open('GET', address)
+    request.responseType = 'document'
+    request.addEventListener('load', () => resolve(request.response))
+    request.addEventListener('error', () => reject(new Error(`The search could not read ${address}. Try it again.`)))
+    request.send()
+  })
+
+/** The parts of a page, each under one heading. */
+function sectionsOf(page, read) {
+  const found = []
+  const title = read.querySelector('h1')?.textContent ?? page
+  for (const element of read.querySelectorAll('#content > *')) {
+    const said = element.textContent.replaceAll(/\s+/g, ' ').trim()
+    if (/^H\d$/.test(element.tagName)) found.push({ page, title, heading: said.replace(/ #$/, ''), anchor: element.id, text: '' })
+    else if (found.length > 0) found.at(-1).text += ` ${said}`
+  }
+  return found
 }
 
 /** Sections that have all words, those with a word in their heading or title first. */
@@ -27,7 +51,7 @@ function find(all, words) {
 
 function entry({ page, title, heading, anchor, text }, words) {
   const link = document.createElement('a')
-  link.href = `/docs/${page === './' ? '' : page}#${anchor}`
+  link.href = `/docs/${page}#${anchor}`
   link.textContent = title === heading ? title : `${title}: ${heading}`
   const at = Math.max(0, text.toLowerCase().indexOf(words[0]) - SHOWN / 3)
   const excerpt = document.createElement('p')

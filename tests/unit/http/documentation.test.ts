@@ -32,6 +32,11 @@ describe('an address below /docs', () => {
     expect(await answer.text()).toContain(`<a href="/docs/${nearest}">${nearest}</a>`)
   })
 
+  test('may be the name of its source', async () => {
+    const answer = await get('/docs/decisions/one-alarm.md')
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/docs/decisions/one-alarm'])
+  })
+
   test('is shown as it was asked, not as HTML', async () => {
     const answer = await get('/docs/<script>alert(1)</script>')
     expect(answer.status).toBe(404)

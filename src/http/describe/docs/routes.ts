@@ -31,7 +31,9 @@ async function documentation(c: Context<AuthEnv>): Promise<Response> {
   // Without a build of the dashboard, its start page is the answer to all addresses.
   const pages = await listed.json<string[]>().catch(() => null)
   if (pages === null || pages.includes(name) || /^(?:index)?$|\.(?:css|js|json)$/.test(name)) return ASSETS.fetch(c.req.raw)
-  const [nearest = ''] = nearestFirst(name.replace(/\.md$/, ''), pages)
+  const source = name.replace(/\.md$/, '')
+  if (pages.includes(source)) return c.redirect(`/docs/${source}`)
+  const [nearest = ''] = nearestFirst(source, pages)
   return c.html(
     html`<!doctype html>
       <html lang="en">
@@ -55,7 +57,7 @@ async function documentation(c: Context<AuthEnv>): Promise<Response> {
   )
 }
 
-/** Swagger UI comes with the dashboard's files, and replaces the text. */
+/** The script, one of the dashboard's files, replaces the text. */
 const page = `<!doctype html>
 <html lang="en">
   <head>
@@ -63,24 +65,32 @@ const page = `<!doctype html>
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>Reflex API</title>
     <link rel="icon" href="/icon.svg">
-    <link rel="stylesheet" href="/reference/swagger-ui.css">
+    <link rel="stylesheet" href="/docs/style.css">
   </head>
   <body>
-    <main id="reference">
-      <h1>Reflex API</h1>
-      <p>The description is at <a href="/v1/openapi.json">/v1/openapi.json</a>. This page needs JavaScript, and the files that
-      <code>npm run build</code> makes.</p>
-    </main>
-    <script src="/reference/swagger-ui-bundle.js"></script>
-    <script src="/reference/start.js"></script>
+    <header>
+      <a href="/docs/">Reflex documentation</a>
+      <label>Filter <input id="filter" type="search" autocomplete="off"></label>
+      <label>Key <input id="key" type="password" autocomplete="off"></label>
+      <nav aria-label="Site"><a href="/">Dashboard</a></nav>
+    </header>
+    <div class="columns">
+      <nav aria-label="Groups"></nav>
+      <main id="reference">
+        <h1>Reflex API</h1>
+        <p>The description is at <a href="/v1/openapi.json">/v1/openapi.json</a>. This page needs JavaScript, and the files that
+        <code>npm run build</code> makes.</p>
+      </main>
+    </div>
+    <script type="module" src="/reference/start.js"></script>
   </body>
 </html>
 `
 
-/** Swagger UI sets styles of elements. Nothing is loaded from, or sent to, another host. */
+/** Nothing is loaded from, or sent to, another host. */
 const headers = {
   'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
 }
