@@ -179,6 +179,7 @@ function show({ info, tags = [], paths, components }) {
 function openNamed() {
   const named = document.getElementById(decodeURIComponent(location.hash.slice(1)))
   if (named === null) return
+  named.hidden = false
   if (named.matches('details')) named.open = true
   named.scrollIntoView()
 }

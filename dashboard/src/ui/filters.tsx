@@ -2,6 +2,7 @@ import { useLocation } from 'preact-iso'
 import type { Flag } from '../../../src/contract/shown.ts'
 import { query } from '../api/index.ts'
 import { submitted } from '../api/use-action.ts'
+import { SavedViews } from './views.tsx'
 import { fieldOf, FormField, parsed } from './request-form.tsx'
 
 type Given = Readonly<Record<string, string | undefined>>
@@ -23,6 +24,7 @@ export function useFilters(flags: readonly Flag[]) {
         ))}
         <button type="submit">Filter</button>
       </form>
+      <SavedViews />
     </search>
   )
   return { given, form }

@@ -1,12 +1,14 @@
 import type { z } from 'zod'
 import type { ItemList } from '../shown.ts'
 import type { reflexItem } from '../reflex.ts'
+import { reflexTitle } from '../reflex-title.ts'
 
 export const reflexes = {
   at: 'get /v1/reflexes',
   key: 'id',
   columns: [
-    { title: 'Id', of: ({ id }) => id, to: ({ id }) => `/reflexes/${encodeURIComponent(id)}` },
+    { title: 'Reflex', of: reflexTitle, to: ({ id }) => `/reflexes/${encodeURIComponent(id)}`, only: 'page' },
+    { title: 'Id', of: ({ id }) => id, only: 'terminal' },
     { title: 'Version', of: ({ version }) => version, kind: 'count' },
     {
       title: 'State',

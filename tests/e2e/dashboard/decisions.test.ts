@@ -266,6 +266,23 @@ test('downloads the receipt of a trace, which is checked without the server', as
   await close(page)
 })
 
+test('downloads the incident of a trace: the traces around it, with their receipts', async () => {
+  const { page } = await dashboard.open(`/traces/${block.trace_id}`)
+  const download = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Incident' }).click()
+  const file = await download
+  expect(file.suggestedFilename()).toBe(`incident-${block.trace_id}.json`)
+  const incident = JSON.parse(await readFile(await file.path(), 'utf8')) as { schema: string; report: { traces: number }; traces: object[] }
+  expect(incident).toMatchObject({ schema: 'reflex/incident@1', alerts: expect.any(Array), dead_letters: expect.any(Array) })
+  expect(incident.traces).toHaveLength(incident.report.traces)
+  expect(incident.traces).toContainEqual({
+    summary: expect.objectContaining({ trace_id: block.trace_id }),
+    recording: expect.anything(),
+    receipt: expect.any(String),
+  })
+  await close(page)
+})
+
 test('shows where each argument of a call comes from, in its trace and to whoever approves it', async () => {
   const scope = 'origins/shown'
   const code = `function reflex(context) {

@@ -151,6 +151,31 @@ test('what people did is listed, and filtered by the address', async () => {
   await page.context().close()
 })
 
+test('a filter is saved under a name, which the address and the browser keep, and is forgotten again', async () => {
+  const { page, faults } = await dashboard.open('/audit')
+  const views = page.getByRole('navigation', { name: 'Saved views' })
+  await page.getByLabel('Action').fill('createKey')
+  await page.getByRole('button', { name: 'Filter' }).click()
+  await views.getByLabel('Name of this view').fill('New keys')
+  await views.getByRole('button', { name: 'Save view' }).click()
+  await page.waitForURL('**/audit?action=createKey&view=New+keys')
+
+  await page.goto(`${dashboard.url}/audit`)
+  await views.getByRole('link', { name: 'New keys' }).click()
+  await page.waitForURL('**/audit?action=createKey&view=New%20keys')
+  expect(await page.getByLabel('Action').inputValue()).toBe('createKey')
+  expect(await views.getByRole('link').getAttribute('aria-current')).toBe('page')
+
+  // Whoever has the address gets the filter and the name, and may keep both.
+  await views.getByRole('button', { name: 'Forget this view' }).click()
+  await views.getByRole('link').waitFor({ state: 'detached' })
+  await page.goto(`${dashboard.url}/audit?action=createKey&view=Shared`)
+  expect(await views.getByLabel('Name of this view').inputValue()).toBe('Shared')
+  expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
 test('alerts of the sweep are listed, filtered by the address, and counted by the first page', async () => {
   const scope = 'demo/alerts'
   const settings = { instructions: 'Say what arrives.', when: FAILING_CONDITION, max_attempts: 1 }

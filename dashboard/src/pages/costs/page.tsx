@@ -1,4 +1,5 @@
 import { query, useGet } from '../../api/index.ts'
+import { useReflexTitles } from '../../api/reflex-titles.ts'
 import { Empty, Loaded } from '../../ui/feedback.tsx'
 import { counted, money, usd } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
@@ -16,6 +17,7 @@ const ranges = [
 /** The numbers of a label; `cost` leaves out calls whose price is unknown. */
 type Row = {
   label: string
+  title?: string
   cost?: number
   unpriced?: number
   calls?: number
@@ -24,7 +26,7 @@ type Row = {
   saved_calls?: number
   decided?: number
 }
-type Number = Exclude<keyof Row, 'label'>
+type Number = Exclude<keyof Row, 'label' | 'title'>
 type Asked = readonly [into: Number, metric: string]
 
 const groups: {
@@ -66,7 +68,7 @@ const groups: {
       ['saved_calls', 'reflex.saved_model_calls'],
       ['decided', 'reflex.decided'],
     ],
-    columns: [{ title: 'Reflex', of: ({ label }) => label, to: ({ label }) => `/reflexes/${encodeURIComponent(label)}` }],
+    columns: [{ title: 'Reflex', of: ({ title, label }) => title ?? label, to: ({ label }) => `/reflexes/${encodeURIComponent(label)}` }],
     empty: 'No reflex decided an event in this time.',
   },
 ]
@@ -118,6 +120,7 @@ function useGroup({ by, asked }: (typeof groups)[number], range: string) {
 
 function Group({ of, range }: { of: (typeof groups)[number]; range: string }) {
   const data = useGroup(of, range)
+  const title = useReflexTitles(of.by === 'reflex' ? (data.value?.rows.map(({ label }) => label) ?? []) : [])
   const has = new Set(of.asked.map(([into]) => into))
   const shown = (Object.keys(numbers) as Number[]).filter((name) => has.has(name) || (name === 'unpriced' && has.has('cost')))
   return (
@@ -137,7 +140,7 @@ function Group({ of, range }: { of: (typeof groups)[number]; range: string }) {
               )}
               <Table
                 label={`Costs ${of.title.toLowerCase()}`}
-                rows={rows}
+                rows={rows.map((row) => ({ ...row, title: title(row.label) }))}
                 columns={[...of.columns, ...shown.map((name) => numbers[name])]}
                 keyOf={({ label }) => label}
                 sort="-Cost"

@@ -2,6 +2,7 @@ import { lazy, useRoute } from 'preact-iso'
 import type { z } from 'zod'
 import type { reflex, Decision } from '../../../../src/contract/reflex.ts'
 import type { shownCertificate } from '../../../../src/contract/certificate.ts'
+import { reflexTitle } from '../../../../src/contract/reflex-title.ts'
 import { part, useGet, post } from '../../api/index.ts'
 import { Loaded, ErrorBox, Empty } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
@@ -271,7 +272,7 @@ export default function ReflexPage() {
   const id = useRoute().params['id'] ?? ''
   const data = useGet<ShownReflex>(`/v1/reflexes/${part(id)}`)
   return (
-    <Page title={visible(id)} path={<a href="/reflexes">Reflexes</a>}>
+    <Page title={visible(data.value ? reflexTitle(data.value) : id)} path={<a href="/reflexes">Reflexes</a>}>
       <Loaded data={data}>{(found) => <Shown reflex={found} reload={data.reload} />}</Loaded>
     </Page>
   )
@@ -287,6 +288,7 @@ function Shown({ reflex: found, reload }: { reflex: ShownReflex; reload: () => v
           <Text text={description || 'It has no description.'} most={1000} />
         </p>
         <Facts>
+          <Fact name="Id">{visible(id)}</Fact>
           <Fact name="Acts">{acts ?? 'none'}</Fact>
           <Fact name="Newest version">
             {version} <State version={version} state={state} idle={idle} acts={acts} />

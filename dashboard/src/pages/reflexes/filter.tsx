@@ -1,6 +1,7 @@
 import { useLocation } from 'preact-iso'
 import { query } from '../../api/index.ts'
 import { Field, Select } from '../../ui/form.tsx'
+import { SavedViews } from '../../ui/views.tsx'
 import { statusText } from '../../ui/status.tsx'
 
 /** A state and a text to search for, in the address of the page. */
@@ -16,6 +17,7 @@ export function Filter({ states }: { states: readonly string[] }) {
         onChange={(state) => set('state', state)}
       />
       <Field label="Search" value={asked['q'] ?? ''} onInput={(text) => set('q', text)} stacked={false} />
+      <SavedViews />
     </>
   )
 }

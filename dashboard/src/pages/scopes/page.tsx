@@ -6,6 +6,7 @@ import { Select } from '../../ui/form.tsx'
 import { Rows, useList } from '../../ui/list.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
+import { SavedViews } from '../../ui/views.tsx'
 
 const REFRESH_MS = 5000
 const TYPED_MS = 250
@@ -40,6 +41,7 @@ export default function ScopesPage() {
         <span class="quiet" role="status">
           {items !== undefined && `${count(items.length)}${more ? ' and more' : ''} shown`}
         </span>
+        <SavedViews />
       </search>
       {search === '' && state === '' ? (
         <Rows of={scopes} label="Scopes" pages={pages} empty="There are no scopes yet.">

@@ -1,4 +1,5 @@
 import type { Span } from '../../../../src/contract/reports/trace.ts'
+import { useReflexTitles } from '../../api/reflex-titles.ts'
 import { counted } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Status, statusText } from '../../ui/status.tsx'
@@ -10,7 +11,8 @@ type Stage = { name: string; items: Item[]; without: string }
 
 /** The parts that decide on an event, in their order, each with its decision. */
 export function Chain({ event, onSelect }: { event: Span; onSelect: (id: string) => void }) {
-  const stages = stagesOf(event)
+  const ran = below(event).flatMap((span) => (span.kind === 'reflex' ? [textOf(span, 'reflex.id') ?? ''] : []))
+  const stages = stagesOf(event, useReflexTitles(ran))
   const { 'reflex.outcome': outcome, 'reflex.event.status': status } = event.attributes
   const changes = [
     ...new Set(
@@ -66,7 +68,7 @@ function deciderOf(outcome: unknown): string {
   return by === undefined ? '' : ` by ${by === 'perceive' ? 'no trigger' : by}`
 }
 
-function stagesOf(event: Span): Stage[] {
+function stagesOf(event: Span, title: (id: string) => string): Stage[] {
   const spans = below(event)
   const of = (...kinds: Span['kind'][]) => spans.filter(({ kind }) => kinds.includes(kind))
   const isDecision = ({ name }: Span) => name.startsWith('decide ')
@@ -77,8 +79,8 @@ function stagesOf(event: Span): Stage[] {
     const { 'reflex.fired': fired, 'reflex.action': action, 'reflex.state': state } = span.attributes
     const shadow = state === 'shadow' ? ' (in shadow mode)' : ''
     return fired === true
-      ? item(span, `${textOf(span, 'reflex.id')} fired${shadow}: ${actionText(action)}`, null)
-      : item(span, `${textOf(span, 'reflex.id')} passed${shadow}`)
+      ? item(span, `${title(textOf(span, 'reflex.id') ?? '')} fired${shadow}: ${actionText(action)}`, null)
+      : item(span, `${title(textOf(span, 'reflex.id') ?? '')} passed${shadow}`)
   })
   return [
     { name: 'Filter', items: filtered, without: 'let it through' },

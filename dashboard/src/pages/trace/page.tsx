@@ -99,7 +99,7 @@ function Shown({ trace }: { trace: TraceReport }) {
     known.value = { of: body, report }
     show({ ask: null, ...(body === null ? { replay: null, changes: null } : { replay: 'what_if', changes: text }) })
   }
-  const download = useAction((what: 'export' | 'receipt') => save(what, trace.trace_id, asked['scope']))
+  const download = useAction((what: File) => save(what, trace, asked['scope']))
   const problem = replay.problem ?? download.problem
   return (
     <>
@@ -119,6 +119,9 @@ function Shown({ trace }: { trace: TraceReport }) {
         </button>
         <button type="button" disabled={download.busy} onClick={() => void download.run('receipt')}>
           Receipt
+        </button>
+        <button type="button" disabled={download.busy} onClick={() => void download.run('incident')}>
+          Incident
         </button>
       </div>
       <ErrorBox problem={problem} />
@@ -170,9 +173,15 @@ const facts: TableColumn<TraceReport>[] = [
   },
 ]
 
-/** Saves the file of the API under the name of the trace. */
-async function save(what: 'export' | 'receipt', trace_id: string, scope: string | undefined) {
-  const answer = await requestText('GET', `/v1/traces/${trace_id}/${what}${query({ scope })}`)
+type File = 'export' | 'receipt' | 'incident'
+
+/** Saves a file about the trace under its name. `incident`: with the traces around it. */
+async function save(what: File, trace: TraceReport, scope: string | undefined) {
+  const { trace_id } = trace
+  const answer =
+    what === 'incident'
+      ? await (await import('./incident.ts')).incidentOf(trace)
+      : await requestText('GET', `/v1/traces/${trace_id}/${what}${query({ scope })}`)
   if (!answer.ok) return answer
   const address = URL.createObjectURL(new Blob([answer.value], { type: 'application/json' }))
   const link = document.createElement('a')

@@ -13,6 +13,7 @@ import { isJsonFields, type Json } from '../../../base/json.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
 import type { Extractor, ReplySlot } from './slots.ts'
+import { titleFor } from './title.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
 type ShownRule = { literals: readonly Literal[]; support: number; exceptions: number; examples: readonly string[] }
@@ -353,6 +354,8 @@ function guardsOf(own: readonly Episode[], all: readonly Episode[]): RuleGuard[]
 
 export type LearnedReflex = {
   id: string
+  /** For people. */
+  title: string
   /** Names what it decides. */
   decision: string
   /** The decisions that it takes, as refusals name them. */
@@ -394,7 +397,7 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
   })
   const evidence = { episodes: taught.length, taught: indexes, exceptions, held_out }
   const { key, acts } = decision
-  return { id: idOf(key), decision: key, decisions: [key], acts, by, code, evidence }
+  return { id: idOf(key), title: titleFor(acts, rules), decision: key, decisions: [key], acts, by, code, evidence }
 }
 
 /** `held_out`, `leads`: by class. A class without a lead decides nothing. */
@@ -440,6 +443,10 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
   const keys = taken.map(({ decision: { key } }) => key)
   return {
     id: TABLE_ID,
+    title: `One table for ${keys.length} decisions: ${taken.map(({ decision }) => titleFor(decision.acts, [])).join('; ')}`.slice(
+      0,
+      MOST_TITLE,
+    ),
     decision: `table of ${keys.length}: ${keys.join(', ')}`,
     decisions: keys,
     acts,
@@ -448,6 +455,8 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
     evidence,
   }
 }
+
+const MOST_TITLE = 160
 
 /** A scope has one table; a later one follows in the chain under a further id. */
 const TABLE_ID = 'learned.table'

@@ -6,6 +6,7 @@ import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
 import { type Offer, offerRefusal, offersOf, WORTH } from './policy.ts'
+import { LEARNED_BY } from '../../../contract/reflex-title.ts'
 
 /** A finding of a run, as its scope registers it and as the run reports it. */
 export type Find = {
@@ -95,14 +96,14 @@ function findOf(
   reflex: LearnedReflex,
   { replaces, offer }: { replaces: Find['version']['replaces']; offer: Offer },
 ): Find {
-  const { id: name, decision, by, code } = reflex
+  const { id: name, title, decision, by, code } = reflex
   const evidence = evidenceOf(learned, reflex)
   const { n, covered, agreed } = evidence.held_out
   const { taught } = reflex.evidence
   const places = [0, Math.floor(taught.length / 2), taught.length - 1]
   const examples = [...new Set(places)].flatMap((at) => placeAt(learned.episodes, taught[at]))
   const description =
-    `Learned by ${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decision}. ` +
+    `${title}${LEARNED_BY}${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decision}. ` +
     `${by === 'rules' ? 'The older ones predict' : 'Parts of them predict'} ${agreed} of ${covered} ${by === 'rules' ? 'newer ones' : 'others'}, of ${n} in all.`
   return {
     version: {

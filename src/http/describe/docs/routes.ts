@@ -1,5 +1,4 @@
 import { Hono, type Context } from 'hono'
-import { html } from 'hono/html'
 import { nearestFirst } from '../../../base/nearest.ts'
 import type { AuthEnv } from '../../auth/middleware.ts'
 import { handleNotFound } from '../../problems/problem.ts'
@@ -22,6 +21,8 @@ export function docsRoutes(describe: () => Document) {
   )
 }
 
+const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+
 /** The pages are files of the dashboard. An unknown name is answered with the nearest one. */
 async function documentation(c: Context<AuthEnv>): Promise<Response> {
   const { ASSETS } = c.env
@@ -35,7 +36,7 @@ async function documentation(c: Context<AuthEnv>): Promise<Response> {
   if (pages.includes(source)) return c.redirect(`/docs/${source}`)
   const [nearest = ''] = nearestFirst(source, pages)
   return c.html(
-    html`<!doctype html>
+    `<!doctype html>
       <html lang="en">
         <head>
           <meta charset="utf-8" />
@@ -45,7 +46,7 @@ async function documentation(c: Context<AuthEnv>): Promise<Response> {
         </head>
         <body>
           <main id="content">
-            <h1>There is no page ${name}</h1>
+            <h1>There is no page ${escaped(name)}</h1>
             <p>
               The nearest is <a href="/docs/${nearest}">${nearest}</a>. <a href="/docs/">The first page</a> has all of them, and a search.
             </p>

@@ -96,6 +96,28 @@ describe('an approval', () => {
     await until(async () => (await stubOf(scope).event(`approval:${id}`))?.ended_at, 'the agent has considered it')
   })
 
+  test('lets the agent answer whoever asked, once the run that a person approved has ended', async () => {
+    const { scope, id, decide } = await parked()
+    await stubOf(scope).configure({ approval_events: true }, 'ops')
+    behaviours.set(scope, async (context, deps) => {
+      const [ended] = context.ofType('approval.ended' as never) as unknown as { approval_id: string; run: { status: string } }[]
+      if (!ended) return null
+      deps.reply(`Your request was approved: ${ended.run.status}`)
+      return { told: ended.approval_id }
+    })
+    await decide('approve')
+    const replies = await until(async () => {
+      const found = await entriesOf(stubOf(scope), 'reply-sent')
+      return found.length > 0 && found
+    }, 'the agent has answered')
+    expect(replies).toMatchObject([{ content: 'Your request was approved: ok' }])
+    const event = await until(async () => {
+      const record = await stubOf(scope).event(`approval:${id}`)
+      return record?.ended_at && record
+    }, 'the event has its outcome')
+    expect(event.outcome).toMatchObject({ by: 'turn', result: { told: id } })
+  })
+
   test('tells nothing without the setting, and nobody else can tell it', async () => {
     const { scope, id, decide } = await parked()
     await decide('approve')
