@@ -1,4 +1,4 @@
-import { reflexTitle } from '../../../src/contract/reflex-title.ts'
+import { reflexTitle } from '../../../src/contract/lists/reflexes.ts'
 import { useGet } from './use-get.ts'
 
 /** The titles of learned reflexes among these ids; other reflexes are named by their ids. */

@@ -16,7 +16,7 @@ function stored(): Views {
   }
 }
 
-/** The named filters of a list. The address has the filter and its name; this browser keeps both. */
+/** The named filters of a list: the address has a filter and its name, this browser keeps both. */
 export function SavedViews() {
   const { path, query: asked, route } = useLocation()
   const { view = '', ...filter } = asked

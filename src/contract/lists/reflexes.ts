@@ -1,7 +1,15 @@
 import type { z } from 'zod'
 import type { ItemList } from '../shown.ts'
 import type { reflexItem } from '../reflex.ts'
-import { reflexTitle } from '../reflex-title.ts'
+
+/** Stands in the description of a learned reflex, after its title. */
+export const LEARNED_BY = '. Learned by '
+
+/** The title of a learned reflex, which begins its description; of any other one, its id. */
+export function reflexTitle({ id, description }: { id: string; description: string }): string {
+  const end = id.startsWith('learned.') ? description.indexOf(LEARNED_BY) : -1
+  return end > 0 ? description.slice(0, end) : id
+}
 
 export const reflexes = {
   at: 'get /v1/reflexes',

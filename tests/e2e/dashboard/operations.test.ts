@@ -166,7 +166,7 @@ test('a filter is saved under a name, which the address and the browser keep, an
   expect(await page.getByLabel('Action').inputValue()).toBe('createKey')
   expect(await views.getByRole('link').getAttribute('aria-current')).toBe('page')
 
-  // Whoever has the address gets the filter and the name, and may keep both.
+  // A shared address has the filter and the name, which its reader may keep.
   await views.getByRole('button', { name: 'Forget this view' }).click()
   await views.getByRole('link').waitFor({ state: 'detached' })
   await page.goto(`${dashboard.url}/audit?action=createKey&view=Shared`)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { LEARNED_BY, reflexTitle } from '../../../src/contract/reflex-title.ts'
+import { LEARNED_BY, reflexTitle } from '../../../src/contract/lists/reflexes.ts'
 import type { ActTemplate } from '../../../src/features/learning/reflexes/classes.ts'
 import type { Literal } from '../../../src/features/learning/reflexes/facts/condition.ts'
 import { titleFor } from '../../../src/features/learning/reflexes/title.ts'

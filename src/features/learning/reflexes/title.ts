@@ -50,6 +50,7 @@ const literalWords = ({ condition, holds }: Literal): string => conditionWords(c
 function conditionWords(condition: Condition, not: string): string {
   if (condition.is === 'follows') return `${not}after ${condition.types.trim()}`
   const name = nameOfPath(condition.path)
+  if (condition.is === 'begins') return `${name} has ${not}a word that begins with "${condition.letters}"`
   switch (condition.is) {
     case 'equal':
       return `${name} is ${not}${quoted(condition.value)}`
@@ -57,9 +58,7 @@ function conditionWords(condition: Condition, not: string): string {
       return not === '' ? `${name} is at least ${condition.value}` : `${name} is below ${condition.value}`
     case 'contains':
       return `${name} has ${not}${quoted(condition.value)}`
-    case 'says':
+    default:
       return `${name} says ${not}"${cut(condition.words)}"`
-    case 'begins':
-      return `${name} has ${not}a word that begins with "${condition.letters}"`
   }
 }

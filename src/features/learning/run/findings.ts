@@ -6,7 +6,7 @@ import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
 import { type Offer, offerRefusal, offersOf, WORTH } from './policy.ts'
-import { LEARNED_BY } from '../../../contract/reflex-title.ts'
+import { LEARNED_BY } from '../../../contract/lists/reflexes.ts'
 
 /** A finding of a run, as its scope registers it and as the run reports it. */
 export type Find = {
