@@ -50,15 +50,9 @@ const literalWords = ({ condition, holds }: Literal): string => conditionWords(c
 function conditionWords(condition: Condition, not: string): string {
   if (condition.is === 'follows') return `${not}after ${condition.types.trim()}`
   const name = nameOfPath(condition.path)
+  if (condition.is === 'equal') return `${name} is ${not}${quoted(condition.value)}`
+  if (condition.is === 'at_least') return `${name} is ${not === '' ? 'at least' : 'below'} ${condition.value}`
+  if (condition.is === 'contains') return `${name} has ${not}${quoted(condition.value)}`
   if (condition.is === 'begins') return `${name} has ${not}a word that begins with "${condition.letters}"`
-  switch (condition.is) {
-    case 'equal':
-      return `${name} is ${not}${quoted(condition.value)}`
-    case 'at_least':
-      return not === '' ? `${name} is at least ${condition.value}` : `${name} is below ${condition.value}`
-    case 'contains':
-      return `${name} has ${not}${quoted(condition.value)}`
-    default:
-      return `${name} says ${not}"${cut(condition.words)}"`
-  }
+  return `${name} says ${not}"${cut(condition.words)}"`
 }
