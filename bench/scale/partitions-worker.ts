@@ -1,4 +1,4 @@
-import { orderPartition, region } from '../../examples/partitions.ts'
+import { orderPartition, region } from '../../templates/partitions/src/agents/orders.ts'
 import { reflex } from '../../src/worker.ts'
 
 /** The deployment of the figures of a hot scope. */

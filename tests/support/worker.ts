@@ -1,7 +1,7 @@
 import { buildRegistry } from '../../src/agent/registry.ts'
 import { chat } from '../../examples/agents/chat/agent.ts'
 import { deploy } from '../../examples/agents/deploy/agent.ts'
-import { orderPartition, region } from '../../examples/partitions.ts'
+import { orderPartition, region } from '../../templates/partitions/src/agents/orders.ts'
 import { sshGuard } from '../../examples/agents/ssh-guard/agent.ts'
 import { team } from '../../examples/agents/team/agent.ts'
 import { LearnerObject } from '../../src/features/learning/run/learner-object.ts'

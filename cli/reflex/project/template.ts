@@ -10,6 +10,7 @@ export const TEMPLATES = {
   inbox: 'sorts mails into queues, and learns it',
   guard: 'blocks addresses that guess passwords, without a model',
   api: 'takes orders over HTTP, and calls another service once for each',
+  partitions: 'spreads a hot key over sixteen scopes, which tell one that decides',
   sdk: 'gates the skills of an agent in your own Node process, without Workers',
 } as const
 export type TemplateName = keyof typeof TEMPLATES
@@ -93,6 +94,7 @@ const FILES: Readonly<Record<TemplateName, string>> = {
   inbox: agentFiles('inbox'),
   guard: agentFiles('guard'),
   api: agentFiles('api'),
+  partitions: agentFiles('orders'),
   sdk: `| \`src/notes.ts\` | the skills, the tools, and an agent whose proposals pass the gate |
 | \`tests/notes.test.ts\` | its test, with a scripted model |`,
 }

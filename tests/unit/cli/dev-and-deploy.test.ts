@@ -47,7 +47,7 @@ describe('the development server’s key', () => {
   })
 })
 
-test.each(['chat', 'inbox', 'guard', 'api'])('the first event of a project %s is that of its form', (template) => {
+test.each(['chat', 'inbox', 'guard', 'api', 'partitions'])('the first event of a project %s is that of its form', (template) => {
   const project = path.join('templates', template)
   const { scope, event, fields } = JSON.parse(readFileSync(path.join(project, 'src/try.json'), 'utf8'))
   const [address, body] = firstEvent(project, '$URL')

@@ -34,7 +34,9 @@ function given({ requests = 1, answer = (role, prompt) => `${role}(${prompt})` }
 
 describe('each documented pattern', () => {
   test('is the code of an example', async () => {
-    const source = ['patterns', 'partitions'].map((name) => readFileSync(`examples/${name}.ts`, 'utf8')).join('\n')
+    const source = ['examples/patterns.ts', 'templates/partitions/src/agents/orders.ts']
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('\n')
     const blocks = (await documented('ts')).filter(({ page }) => page === 'docs/patterns.md')
     expect(blocks).toHaveLength(10)
     for (const { code } of blocks) expect(source).toContain(code.trimEnd())

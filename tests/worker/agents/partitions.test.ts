@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { partitionOf } from '../../../examples/partitions.ts'
+import { partitionOf } from '../../../templates/partitions/src/agents/orders.ts'
 import type { Event } from '../../../src/core/event.ts'
 import { note, stubOf, until } from '../../support/scopes.ts'
 

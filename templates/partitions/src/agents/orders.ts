@@ -1,7 +1,7 @@
 import { all, defineAgent, eventType, typeFilter, withDefaults } from 'reflex-agents'
 import { z } from 'zod'
 
-const order = { order: z.string(), customer: z.string(), total: z.number() }
+const order = { order: z.string(), customer: z.string(), total: z.coerce.number() }
 export const orderPlaced = eventType('shop.order', order)
 export const largeOrder = eventType('shop.large', order)
 
