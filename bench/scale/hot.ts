@@ -13,7 +13,7 @@ const REGION = 'eu'
 const DECIDES = `regions/${REGION}`
 
 const PARTITIONS = 16
-/** As `partitionOf` of templates/partitions/src/agents/orders.ts, whose imports need a built package. */
+/** As `partitionOf` of the template `partitions`, whose imports need a built package. */
 const partitionOf = (customer: number): string => `orders/${REGION}:${customer % PARTITIONS}`
 
 /** The highest rate of one scope, and of 16 partitions that forward to one. */
