@@ -222,6 +222,8 @@ export interface ScopeApi extends FeatureCalls {
   eventTypes(): Promise<string>
   /** The setting `http_tools` as JSON. */
   httpTools(): Promise<string>
+  /** The tools among these that destroy or overwrite, as their MCP servers say. */
+  destroying(tools: string[]): Promise<string[]>
   claim(request: ClaimRequest, by: string): Promise<Result<{ deliveries: Delivery[] }, Refused<'not_pull'>>>
   /** Reverts a claim whose response could not be sent; returns the number of events. */
   giveBack(claim_id: string, why: string): Promise<number>

@@ -253,6 +253,15 @@ export class ScopeObject extends Answering implements api.ScopeApi {
     return JSON.stringify(this.#parts.settings().http_tools)
   }
 
+  async destroying(tools: string[]) {
+    const { toolbox } = this.#parts
+    await toolbox.ready()
+    return tools.filter((tool) => {
+      const found = toolbox.forPlan(tool)
+      return found.ok && found.definition.destroys === true
+    })
+  }
+
   async skillIds() {
     return this.#parts.views.ids()
   }

@@ -106,6 +106,8 @@ export type ToolDefinition<Input = unknown> = {
   repeatable?: boolean
   /** Only reads, by its method or what its server says. */
   reads?: boolean
+  /** It destroys or overwrites, as its server says. */
+  destroys?: boolean
   /**
    * Paths of the arguments that decide where it goes or on whom it acts. Unset: assumed from
    * formats and names, see docs/security.md. An empty list: none.

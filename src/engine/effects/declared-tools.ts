@@ -9,7 +9,7 @@ import { checkUrl } from '../../tools/guarded-fetch.ts'
 import { httpToolOf } from '../../tools/http-tool.ts'
 import { callMcpTool, withMcpServer } from '../../tools/mcp-call.ts'
 import { argumentsRefusal, secretRefusal } from '../../tools/tool-secrets.ts'
-import { asSchema, type Schema } from 'ai'
+import { asSchema, type Schema, type ToolSet } from 'ai'
 import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
 
@@ -118,7 +118,7 @@ export class DeclaredTools {
     return defineTool({
       description: known?.description ?? tool,
       input: z.record(z.string(), z.json()),
-      ...(known ? { shown_input: known.shown_input } : {}),
+      ...(known && { shown_input: known.shown_input, destroys: known.destroys }),
       ...(server.timeout_ms === undefined ? {} : { timeout_ms: server.timeout_ms }),
       plans_only: server.plans_only ?? false,
       ...(Object.hasOwn(destinations, tool) && { destinations: destinations[tool] ?? [] }),
@@ -130,6 +130,12 @@ export class DeclaredTools {
   }
 }
 
+/** A hint that makes the rules stricter is believed, whoever the server is. */
+function destroys({ metadata }: ToolSet[string]): boolean {
+  const { annotations } = (metadata ?? {}) as { annotations?: { destructiveHint?: boolean } }
+  return annotations?.destructiveHint === true
+}
+
 /** Lifetime of a server's tool list, and the pause after a server was unavailable. */
 const FRESH_MS = 600_000
 const AWAY_MS = 30_000
@@ -137,7 +143,7 @@ const TIMEOUT_MS = 5000
 /** Tools beyond this number are left out. */
 const MOST_TOOLS = 100
 
-export type McpTool = { description: string; shown_input: Schema }
+export type McpTool = { description: string; shown_input: Schema; destroys: boolean }
 /** A server's tools, or why they are unavailable. */
 export type McpCatalogue = { ok: true; tools: ReadonlyMap<string, McpTool> } | { ok: false; reason: string }
 
@@ -205,7 +211,7 @@ export class McpServers {
           .slice(0, MOST_TOOLS)
           .map(([name, tool]): [string, McpTool] => {
             const description = String(hide(typeof tool.description === 'string' ? tool.description : name))
-            return [name, { description: description.slice(0, 1000), shown_input: asSchema(tool.inputSchema) }]
+            return [name, { description: description.slice(0, 1000), shown_input: asSchema(tool.inputSchema), destroys: destroys(tool) }]
           }),
       )
     try {

@@ -29,7 +29,7 @@ import { actingErrors, anything, checkManifest, type CheckOptions } from '../../
 import { lintManifest, type Finding } from '../../skills/lint.ts'
 import type { Env } from '../../env.ts'
 import { argumentErrors } from '../../skills/ci/arguments.ts'
-import { knownInputs } from './tool-inputs.ts'
+import { destroyingTools, knownInputs } from './tool-inputs.ts'
 
 const MOST_ERRORS = 10
 
@@ -170,7 +170,11 @@ const toolsIn = ({ plan, preconditions }: Manifest): string[] => [
 /** Refuses arguments that no scope's HTTP tools take: each run of the skill would fail. */
 async function demandArguments(env: Env, manifest: Manifest, scopes: readonly string[]): Promise<void> {
   const known = await knownInputs(env, manifest, scopes)
-  const acting = new Map(Array.from(known).flatMap(([tool, { acts }]) => (acts ? [[tool, acts]] : [])))
+  const destroying = await destroyingTools(env, manifest, scopes)
+  const acting = new Map([
+    ...Array.from(known).flatMap(([tool, { acts }]): [string, string][] => (acts ? [[tool, acts]] : [])),
+    ...destroying,
+  ])
   const errors = [...argumentErrors(manifest, known), ...actingErrors(manifest, acting).map(dotted)]
   if (errors.length > 0) throw refused(errors)
 }

@@ -29,6 +29,15 @@ export async function knownInputs(env: Env, manifest: Manifest, patterns: readon
   return having.find((inputs) => argumentErrors(manifest, inputs).length === 0) ?? having[0] ?? new Map()
 }
 
+/** Why MCP tools of a manifest act: their servers say so, in a scope among `patterns`. */
+export async function destroyingTools(env: Env, { plan: { steps } }: Manifest, patterns: readonly string[]): Promise<Map<string, string>> {
+  const named = [...new Set(steps.map(({ tool }) => tool).filter((tool) => tool.startsWith('mcp.')))]
+  if (named.length === 0) return new Map()
+  const scopes = await latestScopes(storeOf(env), patterns, MOST_ASKED)
+  const found = await Promise.all(scopes.map((scope) => env.SCOPE.getByName(scope).destroying(named)))
+  return new Map(found.flat().map((tool) => [tool, 'its server says that it destroys']))
+}
+
 /** A tool with a key of its own is safe to repeat. */
 const howItActs = ({ method, repeatable = false, idempotence_key: key }: HttpToolSetting): string | null =>
   method === 'GET' || repeatable || key !== undefined ? null : `it sends ${method}`

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { call } from '../../../support/http.ts'
-import { outside } from '../../../support/mock-fetch.ts'
+import { mcpAnswer, outside } from '../../../support/mock-fetch.ts'
 import { HOST, scopeWith, skillOf } from '../../../support/scope-with-remote-tools.ts'
 import { entriesOf, freshScope, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { effects } from '../../../support/test-agents.ts'
@@ -54,6 +54,36 @@ describe('a skill whose steps act, by what is known of their tools', () => {
         status === 201 ? undefined : `${name} acts (it sends POST): give plan.idempotence_key or plan.compensation`,
       ])
     })
+  })
+
+  test.each([
+    [{ destructiveHint: true }, 400],
+    [{ destructiveHint: false }, 201],
+    [undefined, 201],
+  ] as const)('by an MCP tool whose server says %j of it, is answered by %i', async (annotations, status) => {
+    const world = outside(HOST, (request) => {
+      const answer = mcpAnswer(request)
+      if (!request.body.includes('"tools/list"')) return answer
+      const { id } = JSON.parse(request.body) as { id: number }
+      const tools = [
+        { name: 'drop', description: 'x', inputSchema: { type: 'object', properties: {} }, ...(annotations && { annotations }) },
+      ]
+      return Response.json({ jsonrpc: '2.0', id, result: { tools } })
+    })
+    const name = `bin${status}${annotations ? 'said' : ''}`
+    const scope = await scopeWith({ mcp_servers: [{ name, url: `https://${HOST}/mcp` }] })
+    await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    await until(async () => (await call(`/v1/scopes?search=${encodeURIComponent(scope)}`)).text.includes(scope), 'the scope is listed')
+    const { plan: whole, ...rest } = skillOf(`mcp.${name}.drop`, { title: '{{title}}' })
+    const { idempotence_key: _key, ...keyless } = whole
+    const answer = await register({ ...rest, plan: keyless })
+    world.restore()
+    expect([answer.status, answer.body.errors?.[0]?.message]).toEqual([
+      status,
+      status === 201
+        ? undefined
+        : `mcp.${name}.drop acts (its server says that it destroys): give plan.idempotence_key or plan.compensation`,
+    ])
   })
 })
 
