@@ -135,6 +135,8 @@ export type ScopeFeature = {
   readonly chain?: () => Partial<ScopeChain>
   /** Fields of the scope's state that are the feature's. */
   readonly state?: () => Partial<ScopeState>
+  /** Senders whose events teach the scope although nobody trusts them: nothing learned acts yet. */
+  readonly teachers?: () => readonly string[]
   /** Sums over the turns so far. One feature counts them. */
   readonly turns?: () => FoldRecord['sums']
   /** Follows what has no entry of its own in the log, and what webhooks may want to know. */

@@ -96,33 +96,45 @@ describe.skipIf(folder === undefined)('an official client', () => {
     expect(report.compared).toBeGreaterThan(0)
   })
 
-  test('what it repeats is learned, and each client gets the first learned decision', async () => {
-    const learning = { mode: 'auto', min_agreement: 0.95, trusted_sources: ['key:admin'] }
-    await ask(server.url, scopePath(SCOPE), { method: 'PATCH', body: { learning } })
+  test('what it repeats is learned by its base URL alone, in shadow mode, and answered once one setting allows it', async () => {
+    const asked = `${server.url}/v1/openai/chat/completions`
+    const headers = { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' }
     const serve = async (count: number) => {
       const by: (string | null)[] = []
       for (let index = 0; index < count; index += 1) {
         const content = `${index % 2 === 0 ? 'disk full' : 'login failed'} on web-${index % 40}`
-        const response = await fetch(`${server.url}/v1/openai/chat/completions`, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' },
-          body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] }),
-        })
+        const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] })
+        const response = await fetch(asked, { method: 'POST', headers, body })
         await response.json()
         by.push(response.headers.get('x-reflex-decided-by'))
       }
       return by
     }
-    await serve(260)
-    const { run_id } = await ask<{ run_id: string }>(server.url, '/v1/learn', { body: { scope: SCOPE, kinds: ['reflex'] } })
-    await eventually(async () => (await ask<{ status: string }>(server.url, `/v1/learn/runs/${run_id}`)).status !== 'running', 'learned')
-    for (let round = 0; round < 10 && !(await serve(40)).slice(-4).every((by) => by !== null); round += 1);
-    for (const name of CLIENTS) {
+    const newestOf = async (name: string) => {
       const [line] = await script(name, 'disk full on web-3')
-      if (line?.['skipped'] !== undefined) continue
+      if (line?.['skipped'] !== undefined) return null
       const trace = await newestTrace()
-      const log = await wholeLog(server.url, SCOPE)
-      const end = log.find((entry) => entry['kind'] === 'event-ended' && entry['trace_id'] === trace)
+      return (await wholeLog(server.url, SCOPE)).filter((entry) => entry['trace_id'] === trace)
+    }
+    await serve(240)
+    const learned = () =>
+      ask<{ items: { status: string; found: number }[] }>(server.url, `/v1/learn/runs?scope=${encodeURIComponent(SCOPE)}`)
+    await eventually(async () => (await learned()).items.some(({ status, found }) => status === 'done' && found > 0), 'learned')
+    for (const name of CLIENTS) {
+      const entries = await newestOf(name)
+      if (entries === null) continue
+      const shadow = entries.find(({ kind, state }) => kind === 'reflex-fired' && state === 'shadow')
+      expect({ name, action: shadow?.['action'] }).toMatchObject({ name, action: { action_type: 'reply', content: 'storage' } })
+      expect(entries.find(({ kind }) => kind === 'event-ended')?.['outcome']).toMatchObject({ by: 'turn' })
+    }
+    await ask(server.url, scopePath(SCOPE), { method: 'PATCH', body: { learning: { mode: 'auto' } } })
+    let more = 0
+    for (; more < 1000 && !(await serve(40)).slice(-4).every((by) => by !== null); more += 40);
+    console.log(`answered without the model after ${240 + more} requests and those of the clients`)
+    for (const name of CLIENTS) {
+      const entries = await newestOf(name)
+      if (entries === null) continue
+      const end = entries.find(({ kind }) => kind === 'event-ended')
       expect({ name, outcome: end?.['outcome'] }).toMatchObject({ name, outcome: { by: 'reflex' } })
     }
   })

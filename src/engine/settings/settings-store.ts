@@ -46,6 +46,11 @@ export class SettingsStore {
     ;[this.#agent, this.#settings] = this.#effective(this.#set)
   }
 
+  /** True if the scope or its agent says whether it learns. */
+  get saysMode(): boolean {
+    return (this.#set.learning?.mode ?? this.#agent.settings?.learning?.mode) != null
+  }
+
   change(unit: Unit, patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
     const set = mergeSettings(this.#set, patch)
     // Check only the patch: a secret that the deployment removes must not block other settings.

@@ -25,6 +25,8 @@ declare module '../../env.ts' {
 
 declare module '../../contract/scope-api.ts' {
   interface FeatureCalls {
+    /** Senders that teach the scope while nobody has set how it learns; none otherwise. */
+    teachers(): Promise<string[]>
     /** Registers a learned reflex in shadow mode, in this scope's chain. Idempotent. */
     adopt(learned: LearnedVersion): Promise<Adoption>
     /** Returns SkillGrounds as JSON. */
@@ -52,6 +54,7 @@ export const learning: Feature = {
       const begin = (version: ReflexVersion, foreseen: Foreseen) => scope.unit((unit) => certificates.begin(unit, version, foreseen))
       return new Adopting({ ...scope, rechain, begin }).adopt(learned)
     },
+    teachers: async ({ features }) => features.flatMap((feature) => feature.teachers?.() ?? []),
     skillGrounds: async (scope) => JSON.stringify(await skillGrounds(scope)),
     adoptSkill: (scope, learned) => adoptSkill({ ...scope, parked_runs: parkedRunsOf(scope) }, JSON.parse(learned) as LearnedSkill),
     eventFacts: async (scope, event_id) => {

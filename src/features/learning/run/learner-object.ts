@@ -68,7 +68,8 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
   async start(request: LearnStart): Promise<StartedRun> {
     // D1 must not miss how the run before it ended.
     if (this.#store.run?.status !== 'running') await this.#report()
-    const { settings } = await this.env.SCOPE.getByName(request.scope).state()
+    const scope = this.env.SCOPE.getByName(request.scope)
+    const [{ settings }, teachers] = await Promise.all([scope.state(), scope.teachers()])
     const { run } = this.#store
     if (run?.status === 'running') {
       if (run.quiet && request.started_by !== 'schedule') {
@@ -79,8 +80,8 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       return { run_id: run.run_id, status: run.status, already_running: true }
     }
     const teaching = await teachingKeys(storeOf(this.env), request.scope).catch(() => [])
-    const trusted_sources = [...(request.trusted_sources ?? []), ...teaching.map(senderOf)]
-    const fresh = newRun({ ...request, trusted_sources }, settings.learning, Date.now())
+    const trusted_sources = [...(request.trusted_sources ?? []), ...teachers, ...teaching.map(senderOf)]
+    const fresh = { ...newRun({ ...request, trusted_sources }, settings.learning, Date.now()), asks_nothing: teachers.length > 0 }
     const is_off = fresh.quiet && settings.learning.mode === 'off'
     const begun = is_off ? ended(fresh, 'done', 'The setting learning.mode is off.', Date.now()) : fresh
     this.#store.unit(() => this.#store.write(begun))
@@ -206,6 +207,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       settled: _settled,
       changed: _changed,
       quiet: _quiet,
+      asks_nothing: _asks_nothing,
       ...told
     } = run
     await writeRun(storeOf(this.env), told, revision)

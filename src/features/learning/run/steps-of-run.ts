@@ -355,7 +355,7 @@ export class RunSteps {
     const worth = taken_over.size > 0 || isWorthProof(coverageOf(learned), learned.episodes.length)
     const known = store.settled()
     const disputed =
-      run.round < SETTLINGS
+      run.round < SETTLINGS && run.asks_nothing !== true
         ? worthAsking(learned.disputed, learned.episodes.length, (id) => known.has(id) || store.episode(id)?.teacher.by === 'person')
         : []
     const asks = disputed.slice(0, MOST_ASKS - run.settled).map((id): Ask => ({ id, answers: [] }))

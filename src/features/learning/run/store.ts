@@ -26,6 +26,8 @@ export type LearningRun = StoredRun & {
   failures: number
   /** True until a scheduled run finds that it is due: D1 does not list it. */
   quiet: boolean
+  /** True where nobody has agreed to pay for asking again. */
+  asks_nothing?: boolean
   /** Events to ask about again; how many were, and how many of these have another decision now. */
   asks: Ask[]
   settled: number

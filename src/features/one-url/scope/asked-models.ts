@@ -6,6 +6,7 @@ import { canonicalJson } from '../../../base/json.ts'
 import type { Action } from '../../../contract/action.ts'
 import { actionsIn } from '../../../contract/action.ts'
 import { CALLER_TOOL, isModelAsked, type ModelAsked } from '../../../contract/model-asked.ts'
+import type { SettingsPatch } from '../../../contract/settings/settings.ts'
 import type { RequestParts } from '../../../contract/model-request.ts'
 import type { EventOutcome } from '../../../contract/event-record.ts'
 import type { Event } from '../../../core/event.ts'
@@ -24,9 +25,11 @@ import { cleanEvent } from '../../../events/parse-event.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { modelName } from '../../../models/resolve-model.ts'
 import { argumentsHash } from '../../../tools/define-tool.ts'
+import { senderOf } from '../../../tools/origins/origin-of.ts'
 import { callIdOf, type AnswerError, type AnswerLine, type AskedOfScope } from '../contract/answer.ts'
 import { AnswerStream, AnswerText, type AnswerOut } from '../contract/answer-stream.ts'
 import { Allowed } from './allowed.ts'
+import { Lessons } from './lessons.ts'
 import { Untold } from './untold.ts'
 
 /** Requests that a scope answers at once. */
@@ -59,6 +62,7 @@ export class AskedModels implements ScopeFeature {
   readonly #turns: BesideTurns
   readonly #allowed: Allowed
   readonly #untold: Untold
+  readonly #lessons: Lessons
   readonly #live = new Map<string, Live>()
 
   constructor(parts: Parts) {
@@ -66,6 +70,7 @@ export class AskedModels implements ScopeFeature {
     this.#turns = new BesideTurns(parts)
     this.#allowed = new Allowed(parts.database)
     this.#untold = new Untold(parts.database)
+    this.#lessons = new Lessons(parts)
     parts.jobs.handle<Answering>('answer', {
       work: 'action',
       at_once: AT_ONCE,
@@ -98,6 +103,14 @@ export class AskedModels implements ScopeFeature {
     if (!isModelAsked(event)) return false
     this.#add(unit, seq, event)
     return true
+  }
+
+  teachers(): readonly string[] {
+    return this.#lessons.senders
+  }
+
+  configured(unit: Unit, { learning }: SettingsPatch): void {
+    if (learning === null || learning?.mode !== undefined) this.#lessons.wasSet(unit)
   }
 
   keepsApproved(unit: Unit, { tool, input }: { tool: string; input: unknown }): boolean {
@@ -222,6 +235,7 @@ export class AskedModels implements ScopeFeature {
       const { finish } = ending.result as AnswerEnd
       this.#end(id, trace_id, out, { line: 'end', finish, input_tokens, output_tokens })
     } else this.#end(id, trace_id, out, { line: 'error', ...errorOf(ending, error, this.#parts.now()) })
+    for (const { event } of turn.claimed) inBackground(this.#lessons.decided(senderOf(event)))
   }
 
   #begin(unit: Unit, stored: Stored, { words, behind }: AskedOfScope): Turn {
