@@ -12,9 +12,9 @@ const MOST_SENDERS = 100
 type Kept = { next: number; senders: readonly string[] }
 
 /**
- * Starts runs of learning as requests come, so that the first day is not over before the first one.
- * Where neither a person nor the agent says whether the scope learns, it does so in shadow mode, and
- * its callers' keys teach it: nothing acts, and nothing is asked again. The setting ends that.
+ * Starts runs of learning as requests come, so that the first day does not end without one. Where
+ * neither a person nor the agent says whether the scope learns, it does so in shadow mode, and the
+ * keys of its callers teach it: nothing acts, nothing is asked again. The setting ends that.
  */
 export class Lessons {
   readonly #parts: Collaborators
