@@ -7,6 +7,8 @@ import type { Env } from '../env.ts'
 import type { DeploymentFeature } from '../events/deployment.ts'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
+import type { Result, Router } from 'hono/router'
+import { TrieRouter } from 'hono/router/trie-router'
 import { artifactListRoutes } from './artifacts/list.ts'
 import { artifactRegisterRoutes } from './artifacts/register.ts'
 import { skillTestRoutes } from './artifacts/skill-tests.ts'
@@ -49,7 +51,7 @@ export type ApiOfFeatures = { fetch: Routes['fetch']; operations: readonly AnyOp
 export function createApp(agents: AgentRegistry, features: readonly (FeatureRoutes & DeploymentFeature)[]) {
   const listeners = features.flatMap(({ changed }) => changed ?? [])
   const operations = features.flatMap((feature) => feature.operations ?? [])
-  const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
+  const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged), router: new KnownPaths() })
   base.use('*', (c, next) => {
     hideInOutput(deploymentHider(c.env))
     c.set('agents', agents)
@@ -107,4 +109,29 @@ function addAgents(app: OpenAPIHono<AuthEnv>, agents: AgentRegistry): void {
   for (const { routes } of agents.agents) if (routes) app.route('/', routes)
   registry.registerComponent('securitySchemes', 'bearer', bearer)
   for (const [name, schema] of Object.entries(eventShapes(agents))) registry.registerComponent('schemas', name, schema)
+}
+
+const MOST_PATHS = 500
+const LONGEST_PATH = 200
+
+/** A router that remembers what paths lead to: a search costs more than the middleware does. */
+export class KnownPaths<Handler> implements Router<Handler> {
+  readonly name = 'known paths'
+  readonly #router = new TrieRouter<Handler>()
+  readonly #found = new Map<string, Result<Handler>>()
+
+  add(method: string, path: string, handler: Handler): void {
+    this.#found.clear()
+    this.#router.add(method, path, handler)
+  }
+
+  match(method: string, path: string): Result<Handler> {
+    const key = `${method} ${path}`
+    const known = this.#found.get(key)
+    if (known) return known
+    const found = this.#router.match(method, path)
+    if (this.#found.size >= MOST_PATHS) this.#found.clear()
+    if (path.length <= LONGEST_PATH) this.#found.set(key, found)
+    return found
+  }
 }

@@ -29,7 +29,7 @@ import { senderOf } from '../../../tools/origins/origin-of.ts'
 import { callIdOf, type AnswerError, type AnswerLine, type AskedOfScope } from '../contract/answer.ts'
 import { AnswerStream, AnswerText, type AnswerOut } from '../contract/answer-stream.ts'
 import { Allowed } from './allowed.ts'
-import { Lessons } from './lessons.ts'
+import { EarlyRuns } from './early-runs.ts'
 import { Untold } from './untold.ts'
 
 /** Requests that a scope answers at once. */
@@ -62,7 +62,7 @@ export class AskedModels implements ScopeFeature {
   readonly #turns: BesideTurns
   readonly #allowed: Allowed
   readonly #untold: Untold
-  readonly #lessons: Lessons
+  readonly #early_runs: EarlyRuns
   readonly #live = new Map<string, Live>()
 
   constructor(parts: Parts) {
@@ -70,7 +70,7 @@ export class AskedModels implements ScopeFeature {
     this.#turns = new BesideTurns(parts)
     this.#allowed = new Allowed(parts.database)
     this.#untold = new Untold(parts.database)
-    this.#lessons = new Lessons(parts)
+    this.#early_runs = new EarlyRuns(parts)
     parts.jobs.handle<Answering>('answer', {
       work: 'action',
       at_once: AT_ONCE,
@@ -106,11 +106,11 @@ export class AskedModels implements ScopeFeature {
   }
 
   teachers(): readonly string[] {
-    return this.#lessons.senders
+    return this.#early_runs.senders
   }
 
   configured(unit: Unit, { learning }: SettingsPatch): void {
-    if (learning === null || learning?.mode !== undefined) this.#lessons.wasSet(unit)
+    if (learning === null || learning?.mode !== undefined) this.#early_runs.wasSet(unit)
   }
 
   keepsApproved(unit: Unit, { tool, input }: { tool: string; input: unknown }): boolean {
@@ -235,7 +235,7 @@ export class AskedModels implements ScopeFeature {
       const { finish } = ending.result as AnswerEnd
       this.#end(id, trace_id, out, { line: 'end', finish, input_tokens, output_tokens })
     } else this.#end(id, trace_id, out, { line: 'error', ...errorOf(ending, error, this.#parts.now()) })
-    for (const { event } of turn.claimed) inBackground(this.#lessons.decided(senderOf(event)))
+    for (const { event } of turn.claimed) inBackground(this.#early_runs.decided(senderOf(event)))
   }
 
   #begin(unit: Unit, stored: Stored, { words, behind }: AskedOfScope): Turn {

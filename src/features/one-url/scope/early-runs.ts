@@ -9,21 +9,21 @@ const GROWTH = 1.3
 const MOST_SENDERS = 100
 
 /** `next`: the number of turns at which a run starts. `senders`: the keys that teach. */
-type Kept = { next: number; senders: readonly string[] }
+type Teaching = { next: number; senders: readonly string[] }
 
 /**
  * Starts runs of learning as requests come, so that the first day does not end without one. Where
  * neither a person nor the agent says whether the scope learns, it does so in shadow mode, and the
  * keys of its callers teach it: nothing acts, nothing is asked again. The setting ends that.
  */
-export class Lessons {
+export class EarlyRuns {
   readonly #parts: Collaborators
-  #kept: Kept
+  #kept: Teaching
   #starting = false
 
   constructor(parts: Collaborators) {
     this.#parts = parts
-    this.#kept = parts.database.read<Kept>(KEY, { next: FIRST, senders: [] })
+    this.#kept = parts.database.read<Teaching>(KEY, { next: FIRST, senders: [] })
   }
 
   get senders(): readonly string[] {
@@ -59,7 +59,7 @@ export class Lessons {
     if (settings().learning.mode !== 'off') await env.LEARNER.getByName(scope).start({ scope, started_by: 'schedule', by: 'one url' })
   }
 
-  #keep(unit: Unit, kept: Kept): void {
+  #keep(unit: Unit, kept: Teaching): void {
     unit.write(KEY, kept)
     this.#kept = kept
   }
