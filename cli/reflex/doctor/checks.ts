@@ -42,6 +42,7 @@ export type DoctorHealth = {
     database_bytes?: number | null
     /** Older servers do not have it. */
     origins?: 'observe' | 'ask' | 'refuse'
+    assumed_destinations?: Record<string, string[]>
     secrets: { name: string; problem: string | null }[] | null
   } | null
 }
@@ -107,6 +108,7 @@ function deploymentChecks({ deployment }: DoctorHealth, timing: Timing): HealthC
       ? check('secrets', 'warning', 'not checked', 'Only an admin key of every scope sees the names of secrets.')
       : check('secrets', 'ok', named(secrets.filter(({ problem }) => problem === null)) || 'none'),
     ...(deployment.origins ? [check('origins', 'ok', ORIGINS[deployment.origins])] : []),
+    ...assumedCheck(deployment.assumed_destinations ?? {}),
     clockCheck(deployment.time, timing),
   ]
 }
@@ -115,6 +117,13 @@ const ORIGINS = {
   observe: 'a destination that nobody named is only logged; REFLEX_ORIGINS = "ask" has a person asked (docs/security.md)',
   ask: 'a person is asked about a destination that nobody named',
   refuse: 'a call to a destination that nobody named is refused',
+}
+
+/** The check names what is taken for a destination, so that its owner can say otherwise. */
+function assumedCheck(assumed: Readonly<Record<string, string[]>>): HealthCheck[] {
+  const tools = Object.entries(assumed).map(([tool, paths]) => `${tool} (${paths.join(', ')})`)
+  if (tools.length === 0) return []
+  return [check('destinations', 'ok', `assumed by format and name: ${tools.join(', ')}; \`destinations\` of a tool says otherwise`)]
 }
 
 type Deployment = NonNullable<DoctorHealth['deployment']>

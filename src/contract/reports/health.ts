@@ -47,6 +47,9 @@ export const deployment = z.object({
   schema_error: z.string().nullable().meta({ description: 'Why the tables in D1 do not fit this version; a migration is missing.' }),
   database_bytes: z.int().nullable().meta({ description: 'What D1 holds; null if it did not answer. The limit of the platform is 10 GB.' }),
   origins: z.enum(originModes).meta({ description: 'The setting `origins` of scopes that set none.' }),
+  assumed_destinations: z.record(z.string(), z.array(z.string())).meta({
+    description: 'Arguments of the tools of agents that are taken for destinations by their format or name: these tools declare none.',
+  }),
   secrets: z.array(secret).nullable().meta({
     description: 'Names of the secrets that are set, and what is wrong with them; null unless the key is an admin of every scope.',
   }),

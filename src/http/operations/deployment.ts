@@ -3,11 +3,13 @@ import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREF
 import { isAdminOfAll, type Principal } from '../../contract/principal.ts'
 import { deploymentMode } from '../../contract/origin.ts'
 import type { deployment } from '../../contract/reports/health.ts'
+import type { Agent } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
 import { databaseBytes, schemaOf } from './schema-check.ts'
 import { MORE_NAMES, storeOf } from '../../store/store.ts'
 import { SHORTEST_REDACTION_SECRET } from '../../traces/keyed-hash.ts'
+import { assumedDestinations } from '../../tools/origins/destinations.ts'
 import { secretHosts } from '../../tools/tool-secrets.ts'
 
 type Required = { [Name in keyof Env]-?: undefined extends Env[Name] ? never : Name }[keyof Env]
@@ -23,7 +25,7 @@ const OPTIONAL = ['RATE_LIMIT', 'AI', 'ARCHIVE', 'OUTCOMES'] as const
 export async function deploymentReport(
   env: Env,
   principal: Principal,
-  { now, features }: { now: number; features: readonly DeploymentFeature[] },
+  { now, features, agents }: { now: number; features: readonly DeploymentFeature[]; agents: readonly Agent[] },
 ): Promise<z.infer<typeof deployment>> {
   const has = (name: keyof Env) => env[name] !== undefined
   const [found, bytes] = await Promise.all([schemaOf(storeOf(env), features), databaseBytes(storeOf(env))])
@@ -38,8 +40,18 @@ export async function deploymentReport(
     schema_error: found.error,
     database_bytes: bytes,
     origins: deploymentMode(env),
+    assumed_destinations: assumedIn(agents),
     secrets: isAdminOfAll(principal) ? secretsOf(env) : null,
   }
+}
+
+/** Tools that a report names. */
+const MOST_TOOLS = 100
+
+function assumedIn(agents: readonly Agent[]): Record<string, string[]> {
+  const tools = new Map(agents.flatMap((agent) => Object.entries(agent.tools)))
+  const assumed = Array.from(tools, ([name, tool]) => [name, assumedDestinations(tool)] as const)
+  return Object.fromEntries(assumed.filter(([, paths]) => paths.length > 0).slice(0, MOST_TOOLS))
 }
 
 function secretsOf(env: Env): NonNullable<z.infer<typeof deployment>['secrets']> {

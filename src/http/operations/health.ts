@@ -37,7 +37,7 @@ async function report(c: Context<AuthEnv>) {
     parkedCounts(storeOf(env), scopes).catch(() => null),
     deadLetterCounts(storeOf(env), scopes).catch(() => null),
     retentionReport(env, Date.now()).catch(() => null),
-    deploymentReport(env, principal, { now: Date.now(), features }).catch(() => null),
+    deploymentReport(env, principal, { now: Date.now(), features, agents: deployed.agents }).catch(() => null),
     modelCallReport(storeOf(env), scopes).catch(() => null),
     Promise.all(features.map(async (feature) => feature.health?.(env, scopes).catch(() => null))),
   ])

@@ -97,6 +97,14 @@ export function destinationsIn(input: unknown, tool: Tool): Destination[] {
   return [...given, ...sent.filter(({ path, value }) => !given.some((one) => one.path === path && one.value === value))]
 }
 
+/** The arguments of a tool that are taken for destinations, since it declares none. */
+export function assumedDestinations(tool: Tool): string[] {
+  if (tool.destinations) return []
+  const formats = formatsOf(tool)
+  const listed = onlyReads(tool) ? READ : ACT
+  return propertiesOf(schemaOf(tool)).filter((path) => formats.has(path) || path.split('.').some((name) => isNamed(name, listed)))
+}
+
 /**
  * The arguments that a request puts where a name says that it goes there. What several arguments
  * are joined to, such as `{{user}}@{{host}}`, is one destination.

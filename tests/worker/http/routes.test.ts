@@ -456,7 +456,7 @@ describe('health', () => {
       model: 'offline',
       agents: expect.arrayContaining(['prompted']),
       event_types: expect.arrayContaining(['ws.message', 'timer.tick']),
-      deployment: { bindings: { missing: [] }, schema_error: null, secrets: null },
+      deployment: { bindings: { missing: [] }, schema_error: null, secrets: null, assumed_destinations: expect.any(Object) },
     })
   })
 
@@ -480,7 +480,7 @@ describe('health', () => {
     const lost = async () => Promise.reject(new Error('D1_ERROR: Network connection lost.'))
     const statement = { bind: () => statement, first: lost, all: lost, run: lost, raw: lost }
     const DB = { prepare: () => statement, batch: lost }
-    expect(await deploymentReport({ ...env, DB } as never, ADMIN, { now: 0, features })).toMatchObject({
+    expect(await deploymentReport({ ...env, DB } as never, ADMIN, { now: 0, features, agents: [] })).toMatchObject({
       schema: 'unknown',
       schema_error: null,
       database_bytes: null,
@@ -491,7 +491,7 @@ describe('health', () => {
     const { bindings } = (await call('/health/detailed')).body.deployment
     expect(bindings.present).toContain(name)
     const lacking = { ...env, [name]: undefined }
-    expect((await deploymentReport(lacking as never, ADMIN, { now: 0, features })).bindings.missing).toEqual([name])
+    expect((await deploymentReport(lacking as never, ADMIN, { now: 0, features, agents: [] })).bindings.missing).toEqual([name])
   })
 
   test('reports a table of D1 that lacks a column, as before a migration', async () => {

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { describe, expect, test } from 'vitest'
 import type { TrustedText } from '../../../../src/contract/settings/origins.ts'
 import { defineTool, type ToolDefinition } from '../../../../src/tools/define-tool.ts'
-import { ADDRESS_NAMES, DESTINATION_NAMES, destinationsIn } from '../../../../src/tools/origins/destinations.ts'
+import { ADDRESS_NAMES, assumedDestinations, DESTINATION_NAMES, destinationsIn } from '../../../../src/tools/origins/destinations.ts'
 import { doubtsOf, originOf, originText, weakest, type Sources, type Text } from '../../../../src/tools/origins/origin-of.ts'
 import { assertProperty } from '../../../support/property.ts'
 import { WholeWords, KnownValues } from '../../../../src/tools/origins/values.ts'
@@ -268,5 +268,20 @@ describe('known values', () => {
     known.add({ id: 'x1' }, { tool: 'a', untrusted: true })
     known.add({ sender: { name: 'eve' }, id: 'x2' }, { tool: 'a', untrusted: ['sender'] })
     expect(['x1', 'eve', 'x2'].map((value) => known.find(value))).toEqual([undefined, undefined, 'a.id'])
+  })
+})
+
+describe('the destinations that are assumed of a tool', () => {
+  const tool = (more: Partial<ToolDefinition>): ToolDefinition => ({
+    description: 'x',
+    input: z.object({ to: z.string(), site: z.string(), where: z.email(), text: z.string(), deep: z.object({ user: z.string() }) }),
+    execute: async () => null,
+    ...more,
+  })
+
+  test('are its arguments by format and by name, if it declares none', () => {
+    expect(assumedDestinations(tool({}))).toEqual(['to', 'site', 'where', 'deep.user'])
+    expect(assumedDestinations(tool({ repeatable: true }))).toEqual(['site', 'where'])
+    expect(assumedDestinations(tool({ destinations: ['text'] }))).toEqual([])
   })
 })
