@@ -9,6 +9,7 @@ import { addEvents } from './events/commands.ts'
 import { addApprovals } from './operations/approvals.ts'
 import { addDeadLetters } from './operations/dead-letters.ts'
 import { addLearn } from './learn/commands.ts'
+import { addAdd } from './project/add-channel.ts'
 import { addDeploy } from './project/deploy.ts'
 import { addDev } from './project/dev.ts'
 import { addInit } from './project/init.ts'
@@ -81,6 +82,7 @@ export function reflexProgram(): Command {
   ]
   for (const add of [
     addInit,
+    addAdd,
     addDev,
     addTest,
     addDeploy,

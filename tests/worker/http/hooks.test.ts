@@ -3,6 +3,9 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { call, callWith, keyFor, problem, type Call } from '../../support/http.ts'
 import { freshScope, logOf, stubOf, until } from '../../support/scopes.ts'
+import github from '../../../templates/channels/github.json'
+import slack from '../../../templates/channels/slack.json'
+import telegram from '../../../templates/channels/telegram.json'
 
 type Hook = { scope?: string; [field: string]: unknown }
 const hookOf = async (name: string, changes: Hook = {}): Promise<string> => {
@@ -535,7 +538,44 @@ const update = {
   },
 }
 
+/** The delivery that GitHub documents for a comment on an issue, in part. */
+const comment = {
+  action: 'created',
+  issue: { number: 1, title: 'Spelling error in the README file', user: { login: 'Codertocat' } },
+  comment: { id: 492_700_400, user: { login: 'Codertocat' }, body: "You are totally right! I'll get this fixed right away." },
+  repository: { id: 186_853_002, full_name: 'Codertocat/Hello-World' },
+  sender: { login: 'Codertocat', type: 'User' },
+}
+
 describe('a channel', () => {
+  test('of GitHub has a scope for each issue, and leaves out bots, edits and its own replies', async () => {
+    const { scope: _scope, ...declared } = github
+    const beginning = freshScope('github')
+    await hookOf('ci', { ...declared, scope: `${beginning}/{{body.issue.number}}` })
+    const sent = (changes: object) => deliver('ci', { ...comment, ...changes })
+    const { status, body } = await sent({})
+    expect({ status, body }).toMatchObject({ status: 202, body: { accepted: 1, events: [{ scope: `${beginning}/1` }] } })
+    expect((await stubOf(`${beginning}/1`).event(body.events[0].id))?.event).toMatchObject({
+      type: 'ws.message',
+      connection_id: 'Codertocat',
+      content: comment.comment.body,
+    })
+    for (const changes of [
+      { action: 'edited' },
+      { sender: { login: 'renovate[bot]', type: 'Bot' } },
+      { comment: { ...comment.comment, body: '<!-- reflex -->\nHello.' } },
+    ])
+      expect((await sent(changes)).body).toEqual({ accepted: 0, events: [] })
+  })
+
+  test('that `reflex add channel` writes is a hook that the server takes', async () => {
+    for (const [name, declared] of Object.entries({ ci: github, slack, telegram }))
+      expect(await call(`/v1/hooks/${name}`, { method: 'PUT', json: declared })).toMatchObject({
+        status: 200,
+        body: { scope: declared.scope, scheme: declared.scheme },
+      })
+  })
+
   test('of Slack has a scope for each thread, ignores bots, and takes a delivery once', async () => {
     const beginning = freshScope('slack')
     await hookOf('slack', {
