@@ -43,6 +43,8 @@ export type ScopeReport = {
   spans_dropped: number
   /** 1 if it learns by itself. */
   learns?: 0 | 1
+  /** The fields that it hides beside the usual ones, as JSON. */
+  redact?: string | null
 } & Partial<ModelReport>
 
 /** The results of the scope's model calls. `model_ask_at`: the next call, if events wait. In ms. */
@@ -93,11 +95,11 @@ export async function replicateEvents(
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
   if (!isWritten) {
-    const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns = 0, turn_since = null } = scope
+    const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns = 0, turn_since = null, redact = null } = scope
     const { model_answered_at = null, model_failing_since = null, model_failures = 0, model_error = null, model_ask_at = null } = scope
     const row = [scope.scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since]
     const model = [model_answered_at, model_failing_since, model_failures, model_error, model_ask_at]
-    statements.push(db.prepare(UPSERT_SCOPE).bind(...row, ...model))
+    statements.push(db.prepare(UPSERT_SCOPE).bind(...row, ...model, redact))
   }
   await (isPack ? packEvents(db, events, statements) : db.batch(statements))
 }
@@ -175,8 +177,9 @@ const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (even
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 
 const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since,
-      model_answered_at, model_failing_since, model_failures, model_error, model_ask_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+      model_answered_at, model_failing_since, model_failures, model_error, model_ask_at, redact)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
   ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6, spans_exported = ?7, spans_dropped = ?8,
-    learns = ?9, turn_since = ?10, model_answered_at = ?11, model_failing_since = ?12, model_failures = ?13, model_error = ?14, model_ask_at = ?15
+    learns = ?9, turn_since = ?10, model_answered_at = ?11, model_failing_since = ?12, model_failures = ?13, model_error = ?14, model_ask_at = ?15,
+    redact = ?16
   WHERE ?5 >= updated_at`

@@ -143,6 +143,8 @@ export const scopes = sqliteTable(
     model_error: text(),
     /** When it asks the model again, if events wait for that. */
     model_ask_at: integer(),
+    /** The fields that its setting names, as JSON; null if it names none. */
+    redact: text(),
   },
   (table) => [
     index('scopes_wake').on(table.wake_at),

@@ -118,3 +118,11 @@ export async function forgetScopes(db: D1Database, before: number, limit: number
 export async function setWake(db: D1Database, scope: string, wake_at: number | null): Promise<void> {
   await drizzle(db).update(scopes).set({ wake_at }).where(eq(scopes.scope, scope))
 }
+
+/** The fields that the settings of these scopes hide, of those that name any. */
+export async function redactedFields(db: D1Database, names: readonly string[]): Promise<Map<string, string[]>> {
+  if (names.length === 0) return new Map()
+  const sql = 'SELECT scope, redact FROM scopes WHERE scope IN (SELECT value FROM json_each(?1)) AND redact IS NOT NULL'
+  const { results } = await db.prepare(sql).bind(JSON.stringify(names)).all<{ scope: string; redact: string }>()
+  return new Map(results.map((row) => [row.scope, JSON.parse(row.redact) as string[]]))
+}

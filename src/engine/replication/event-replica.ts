@@ -90,6 +90,7 @@ function reportOf({ scope, database, settings, agent, inbox, guard, features, mo
     turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
     parked: guard.count,
     learns: settings().learning.mode === 'off' ? (0 as const) : (1 as const),
+    redact: settings().redact.length === 0 ? null : JSON.stringify(settings().redact),
     spans_exported: 0,
     spans_dropped: 0,
     ...modelReport(database, inbox.open > 0),

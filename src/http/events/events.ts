@@ -11,8 +11,8 @@ import { eventRules, readEvents } from '../body/body.ts'
 import { demandCoverage } from '../auth/middleware.ts'
 import { notFound, unavailable } from '../problems/refusals.ts'
 import { recordIn } from '../scopes/record.ts'
+import { redactedNow } from './redacted.ts'
 import { storeOf } from '../../store/store.ts'
-import { withoutSecretFields } from '../../traces/keyed-hash.ts'
 
 export const eventRoutes = resource().openapiRoutes([
   serve(publish, async (c) => {
@@ -27,15 +27,13 @@ export const eventRoutes = resource().openapiRoutes([
   serve(list, async (c, { query: { type, ...query } }) => {
     const types = type === undefined ? undefined : [type]
     const page = await listEvents(storeOf(c.env), { ...query, types, patterns: c.var.principal.scopes, archived: true })
-    return withoutSecretFields(c.env, page)
+    return { ...page, items: await redactedNow(c.env)(page.items) }
   }),
   // Before `/v1/events/{id}`, which would take it for an id.
   serve(replay, (c, { query: { types, scope, start: since, end: until } }) => {
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
     const which = { since, until, scope, types: types?.split(',').map((type) => type.trim()) }
-    return ndjson(replayEvents(storeOf(c.env), { ...which, patterns: c.var.principal.scopes }), (event) =>
-      withoutSecretFields(c.env, event),
-    )
+    return ndjson(replayEvents(storeOf(c.env), { ...which, patterns: c.var.principal.scopes }), redactedNow(c.env))
   }),
   serve(find, async (c, { params: { id }, query: { scope } }) => {
     const covered = scope !== undefined && coversScope(c.var.principal, scope)
@@ -48,7 +46,8 @@ export const eventRoutes = resource().openapiRoutes([
           'those that retention has deleted here are found with `?scope=`, and those in the archive of packs by an id that has their time ' +
           '(UUID version 7), or by a list over their day.',
       )
-    return withoutSecretFields(c.env, found)
+    const [shown = found] = await redactedNow(c.env)([found])
+    return shown
   }),
 ])
 
@@ -85,18 +84,21 @@ function receiptOf(
 const CHUNK_CHARACTERS = 64_000
 
 /** Streams values as lines of JSON, at the reader's pace. */
-const ndjson = (values: AsyncGenerator, shown: (value: unknown) => unknown): Response =>
+type Shown = ReturnType<typeof redactedNow>
+
+const ndjson = (values: AsyncGenerator<Event>, shown: Shown): Response =>
   new Response(streamFrom(linesOf(values, shown)), { headers: { 'Content-Type': NDJSON } })
 
 /** Workers' types lack `ReadableStream.from`. */
 const streamFrom = (chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> =>
   (ReadableStream as unknown as { from: (chunks: AsyncIterable<Uint8Array>) => ReadableStream<Uint8Array> }).from(chunks)
 
-async function* linesOf(values: AsyncGenerator, shown: (value: unknown) => unknown): AsyncGenerator<Uint8Array> {
+async function* linesOf(values: AsyncGenerator<Event>, shown: Shown): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()
   let text = ''
   for await (const value of values) {
-    text += `${JSON.stringify(shown(value))}\n`
+    const [event = value] = await shown([value])
+    text += `${JSON.stringify(event)}\n`
     if (text.length < CHUNK_CHARACTERS) continue
     yield encoder.encode(text)
     text = ''

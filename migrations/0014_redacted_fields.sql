@@ -1,0 +1,1 @@
+ALTER TABLE `scopes` ADD `redact` text;
