@@ -50,7 +50,7 @@ const listing = {
   answers: { 200: [z.looseObject({}), "In the provider's form."] },
   refusals: refusals(400, 401, 403, 404, 429, 500, 503),
 } as const
-const named = { ...listing, params: z.object({ model: z.string() }) } as const
+const named = { ...listing, params: z.object({ model: z.string().describe('Any name: the scope has one model.') }) } as const
 
 export const listOpenaiModels = declare('get /v1/openai/models', 'listOpenaiModels', 'List models as OpenAI does', listing)
 export const getOpenaiModel = declare('get /v1/openai/models/{model}', 'getOpenaiModel', 'Show a model as OpenAI does', named)
