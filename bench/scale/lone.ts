@@ -11,7 +11,11 @@ const CASES = [
   { scopes: EVENTS, warm: false, at_most: 8, of: 'of a new scope' },
 ] as const
 
-/** CPU of workerd for an event that comes alone, until D1 knows how it ended. */
+/** Lone events whose way to D1 is timed, and its most seconds. */
+const TOLD = 20
+const MOST_S = 15
+
+/** CPU of workerd for an event that comes alone, until D1 knows how it ended; and how soon. */
 export async function loneEvents({ open, events = EVENTS, progress }: ScaleOptions): Promise<ScaleLine[]> {
   const place = await open('lone')
   try {
@@ -29,10 +33,31 @@ export async function loneEvents({ open, events = EVENTS, progress }: ScaleOptio
       const ms = await computing(place, () => sent(place, events, names))
       lines.push(line(`a lone event ${of}, by the queue`, ms / events, 'ms', { at_most }))
     }
+    progress('the way to D1')
+    lines.push(line(`until D1 lists a lone event, at most of ${TOLD}`, await secondsToList(place), 's', { at_most: MOST_S }))
     return lines
   } finally {
     await place.stop()
   }
+}
+
+/** The longest of some lone events, each with its outcome. */
+async function secondsToList({ reflex: { url, headers, publish } }: Place): Promise<number> {
+  let longest = 0
+  for (let index = 0; index < TOLD; index += 1) {
+    const events = loginLines(1, () => `ssh/told-${index}`)
+    const start = performance.now()
+    await publish(JSON.stringify(events))
+    const listed = async () => {
+      const { items } = JSON.parse(await send(`${url}/v1/events?limit=10`, { headers })) as {
+        items: { id: string; ended_at: string | null }[]
+      }
+      return items.some(({ id, status }) => id === events[0]?.id && ['completed', 'ignored'].includes(status))
+    }
+    await until(listed, { pause_ms: 100, what: 'D1 to list an event', timeout_ms: 60_000 })
+    longest = Math.max(longest, performance.now() - start)
+  }
+  return longest / 1000
 }
 
 async function computing({ folder }: Place, work: () => Promise<void>): Promise<number> {
