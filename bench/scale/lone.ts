@@ -50,7 +50,7 @@ async function secondsToList({ reflex: { url, headers, publish } }: Place): Prom
     await publish(JSON.stringify(events))
     const listed = async () => {
       const { items } = JSON.parse(await send(`${url}/v1/events?limit=10`, { headers })) as {
-        items: { id: string; ended_at: string | null }[]
+        items: { id: string; status: string }[]
       }
       return items.some(({ id, status }) => id === events[0]?.id && ['completed', 'ignored'].includes(status))
     }
