@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { migrate, startServer, type LocalServer, type ServerOptions } from '../cli/lib/local-server.ts'
 import { bareClient, reflexClient, sandboxClient, type SandboxClient } from './clients.ts'
 import { costTable, measureCost, type CostLine } from './cost/measure.ts'
-import { writeCosts, writeFigures } from './cost/page.ts'
+import { writeCosts, writeFigures, writeScale } from './cost/page.ts'
 import { figureTable, measureFigure, type Figure, type Line } from './figure.ts'
 import { directPath, reflexDirect, singleEvents } from './figures/direct.ts'
 import { exported } from './figures/export.ts'
@@ -165,8 +165,11 @@ async function run(): Promise<Results> {
     const cost = counts_cost ? await repeated(COST, () => measureCost(start, { key: KEY, count, progress })) : []
     await stop()
     const scale: ScaleLine[] = []
-    for (const [name, measure] of large)
-      scale.push(...(await measure({ ...sizes, open, progress: (text) => progress(`${name}: ${text}`) })))
+    for (const [name, measure] of large) {
+      const found = await measure({ ...sizes, open, progress: (text) => progress(`${name}: ${text}`) })
+      scale.push(...found)
+      if (options.write) await writeScale(name, found)
+    }
     return { figures: lines, cost, scale, peers: options.peers === undefined ? [] : await runPeers(options.peers, options.peer, progress) }
   } finally {
     progress('')

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { number, type Line } from '../figure.ts'
 import type { PeerLine } from '../peers.ts'
+import type { ScaleLine } from '../scale/place.ts'
 import type { CostLine } from './measure.ts'
 
 const PAGE = 'docs/cost.md'
@@ -28,13 +29,23 @@ export async function writeFigures(lines: readonly Line[], peers: readonly PeerL
   if (others.length > 0) await replaceRows('| peer | events/s |', others)
 }
 
-/** Replaces the rows of the table with this head. */
-async function replaceRows(head: string, rows: readonly string[]): Promise<void> {
+/** Writes what one measurement of what is large found, in place of its rows of before. */
+export async function writeScale(name: string, lines: readonly ScaleLine[]): Promise<void> {
+  const rows = lines.map(({ what, value, unit, target, ok }) => {
+    const missed = ok === false ? ', missed' : ''
+    return `| \`${name}\` | ${what} | ${number(value)} ${unit} | ${target}${missed} |`
+  })
+  await replaceRows('| bench | what', rows, (row) => row.startsWith(`| \`${name}\` |`))
+}
+
+/** Replaces rows of the table with this head: all, or those that are replaced, at its end. */
+async function replaceRows(head: string, rows: readonly string[], isReplaced: (row: string) => boolean = () => true): Promise<void> {
   const page = (await readFile(PAGE, 'utf8')).split('\n')
   const start = page.findIndex((line) => line.startsWith(head))
   if (start < 0) throw new Error(`${PAGE} has no table that begins with ${head}`)
   const end = page.findIndex((line, index) => index > start && !line.startsWith('|'))
-  page.splice(start + 2, end - start - 2, ...rows)
+  const kept = page.slice(start + 2, end).filter((row) => !isReplaced(row))
+  page.splice(start + 2, end - start - 2, ...kept, ...rows)
   await writeFile(PAGE, page.join('\n'))
 }
 
