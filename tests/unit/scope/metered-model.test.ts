@@ -1,3 +1,4 @@
+import { Deferred } from '../../../src/kernel/unit.ts'
 import { generateText, streamText } from 'ai'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { TooLate } from '../../../src/base/deadline.ts'
@@ -36,6 +37,7 @@ function counted(signal = new AbortController().signal) {
     hide: (value: unknown) => value,
     log: { clean: (value: unknown) => value, masks: new Masks() },
     log_parts: { put: () => 'hash' },
+    deferred: new Deferred(),
     trace_marks: { of: () => ({}) },
     unit: (work: (open: typeof unit) => void) => work(unit),
     now: Date.now,
