@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     globalSetup: 'tests/e2e/setup.ts',
     include: ['tests/e2e/**/*.test.ts'],
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     testTimeout: 600_000,
     hookTimeout: 120_000,

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { migratedDatabases } from '../deploy/database-id.ts'
 import { freePort } from './free-port.ts'
@@ -65,6 +65,9 @@ const placeOptions = ({ persist_to, project = packageFolder, config = 'wrangler.
   resolve(persist_to),
 ]
 
+/** Builds this package's Worker into a folder, as a deployment would. */
+export const bundle = (folder: string): Promise<unknown> => wrangler(['deploy', '--dry-run', '--outdir', folder])
+
 /** Applies the migrations to each D1 in a folder of state. A copy of it serves other servers. */
 export async function migrate({ env = {}, project = packageFolder, ...place }: Place): Promise<void> {
   const [, config = ''] = placeOptions({ project, ...place })
@@ -113,7 +116,7 @@ export async function startServer({
   ]
   const group = new ProcessGroup(
     process.execPath,
-    [wranglerScript(project), 'dev', ...(script === undefined ? [] : [resolve(project, script)]), ...where, ...own, ...bound],
+    [wranglerScript(project), 'dev', ...moduleOf({ project, config, script }), ...where, ...own, ...bound],
     {
       cwd: project,
       env: wranglerEnv(env),
@@ -133,6 +136,14 @@ export async function startServer({
     throw error
   }
   return { url, port, log, ended, stop: () => group.stop(), kill9: () => group.kill() }
+}
+
+/** Tests build this package's Worker once, and name its folder in `REFLEX_BUILT`. */
+function moduleOf({ project, config, script }: { project: string; config: string; script: string | undefined }): string[] {
+  if (script !== undefined) return [resolve(project, script)]
+  const built = process.env['REFLEX_BUILT']
+  const is_own = project === packageFolder && config === 'wrangler.toml'
+  return built !== undefined && is_own ? [join(built, 'index.js'), '--no-bundle'] : []
 }
 
 function collect({ child }: ProcessGroup, output?: (text: string) => void): () => string {

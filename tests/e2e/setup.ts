@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node'
 import { buildDashboard } from '../../cli/lib/dashboard.ts'
-import { migrate } from '../../cli/lib/local-server.ts'
+import { bundle, migrate } from '../../cli/lib/local-server.ts'
 import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
 
 declare module 'vitest' {
@@ -14,11 +14,14 @@ declare module 'vitest' {
 
 /** Once for all test files: they would build and migrate at the same time. */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
-  const [migrated, demo] = [temporaryFolder('reflex-migrated-'), temporaryFolder('reflex-demo-')]
-  await Promise.all([buildDashboard(), migrate({ persist_to: migrated.path })])
+  const [migrated, demo, built] = [temporaryFolder('reflex-migrated-'), temporaryFolder('reflex-demo-'), temporaryFolder('reflex-built-')]
+  // First: a bundle has what the dashboard's build writes.
+  await buildDashboard()
+  await Promise.all([bundle(built.path), migrate({ persist_to: migrated.path })])
+  process.env['REFLEX_BUILT'] = built.path
   provide('migrated', migrated.path)
   provide('demo', demo.path)
   return async () => {
-    for (const folder of [migrated, demo]) folder.remove()
+    for (const folder of [migrated, demo, built]) folder.remove()
   }
 }
