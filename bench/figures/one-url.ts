@@ -7,6 +7,7 @@ import { median, type Figure, type Side } from '../figure.ts'
 
 const WARM_UP = 10
 const KEY = 'bench-admin-key'
+const SCOPE = 'one-url/bench'
 
 /** A model that answers at once, so that the rest of the time is the way to it. */
 async function instantModel() {
@@ -25,7 +26,7 @@ async function timeOf(url: string, requests: number): Promise<number> {
   const times: number[] = []
   for (let index = 0; index < requests + WARM_UP; index += 1) {
     const body = JSON.stringify({ model: 'instant', messages: [{ role: 'user', content: `question ${index}` }] })
-    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', 'x-reflex-scope': SCOPE }
     const began = performance.now()
     const response = await fetch(`${url}/chat/completions`, { method: 'POST', headers, body })
     await response.text()
@@ -43,7 +44,9 @@ export const oneUrl: Figure = {
   async ours(_reflex: ReflexClient, { another, count }) {
     const model = await instantModel()
     const vars = { REFLEX_MODEL: 'openai-compatible/instant', OPENAI_COMPATIBLE_BASE_URL: model.url, OPENAI_COMPATIBLE_API_KEY: 'none' }
-    const { url } = await another(vars)
+    const { url, configure } = await another(vars)
+    // Its runs would begin in the middle.
+    await configure(SCOPE, { learning: { mode: 'off' } })
     return beside(model, `${url}/v1/openai`, count(300))
   },
   /** A Worker that passes the request on. */
