@@ -32,8 +32,12 @@ export class Schema {
     }
   }
 
-  get names(): readonly string[] {
-    return Array.from(this.#tables.keys())
+  get size(): number {
+    return this.#tables.size
+  }
+
+  has(name: string): boolean {
+    return this.#tables.has(name)
   }
 
   /** The steps of a table from the place `from` in the schema. */
@@ -93,8 +97,7 @@ export class LazyTables {
     this.sql = sql
     this.schema = schema
     const found = sql.exec<{ name: string }>(`SELECT name FROM sqlite_master WHERE type = 'table'`).toArray()
-    const known = new Set(schema.names)
-    this.laid = new Set(found.map(({ name }) => name).filter((name) => known.has(name)))
+    this.laid = new Set(found.map(({ name }) => name).filter((name) => schema.has(name)))
   }
 
   /** Runs the steps that were added since the place `from`, on tables that are there. */
@@ -104,7 +107,7 @@ export class LazyTables {
 
   /** The text that does the same here as if all tables were laid. Null if it has no effect. */
   runnable(text: string): string | null {
-    if (this.laid.size === this.schema.names.length) return text
+    if (this.laid.size === this.schema.size) return text
     const { changes, inserts, tables } = this.schema.namesIn(text)
     if (changes !== null && !this.laid.has(changes)) {
       if (!inserts) return null

@@ -32,7 +32,7 @@ function answerAbsent(prototype: { exec: Exec }): void {
     } catch (error) {
       const [, absent] = /no such table: (?:main\.)?(\w+)/.exec(String(error)) ?? []
       const own = tables.get(this)
-      if (absent === undefined || !own?.schema.names.includes(absent)) throw error
+      if (absent === undefined || !own?.schema.has(absent)) throw error
       if (/^\s*CREATE/.test(sql)) own.lay(absent)
       const text = own.runnable(sql)
       return text === null ? exec.call(this, 'SELECT 1 WHERE false') : exec.call(this, text, ...bindings)
