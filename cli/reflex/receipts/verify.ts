@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { INCIDENT } from '../../../src/contract/lists/incident.ts'
 import { isJsonFields, jsonValue } from '../../../src/base/json.ts'
 import type { DecidedAgain, Judgement } from '../../../src/features/receipts/judge.ts'
 import type { Checked } from '../../../src/features/receipts/verify.ts'
@@ -11,9 +12,6 @@ import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { table, written } from '../table.ts'
 import { fileText } from '../values.ts'
 import { readKeys } from './read-keys.ts'
-
-/** The schema of what `reflex trace bundle` writes. */
-export const INCIDENT = 'reflex/incident@1'
 
 const HELP = `
 Neither a server nor the network is used. The keys come from --keys, which you got by another way than

@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander'
 import { list as deadLetters } from '../../../src/contract/operations/dead-letters.ts'
 import { list as listAlerts } from '../../../src/features/alerts/resources.ts'
+import { incidentFile } from '../../../src/contract/lists/incident.ts'
 import { exportFile } from '../../../src/features/replay/operations/replay.ts'
 import { getReceipt } from '../../../src/features/receipts/operations/receipts.ts'
 import { listActivity } from '../../../src/features/traces/operations/activity.ts'
@@ -11,7 +12,6 @@ import { isTerminal } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
 import { ask, askPages, requestOf, type Asking } from '../ask.ts'
 import { addOperation } from '../operation.ts'
-import { INCIDENT } from '../receipts/verify.ts'
 import { handler, type Session } from '../session.ts'
 import { safeJson } from '../table.ts'
 import { timeOption, wholeNumber, writeOutput } from '../values.ts'
@@ -116,28 +116,9 @@ async function bundle({ api, print, signal }: Session, { scope, since, until, li
     noted(askPages(asking, listAlerts, { fields: times, limit, most: PAGE })),
     noted(askPages(asking, deadLetters, { fields: { scope }, limit, most: PAGE })),
   ])
-  const by_status = Object.fromEntries(
-    Array.from(
-      Map.groupBy(found.items, ({ status }) => status),
-      ([status, some]) => [status, some.length],
-    ),
-  )
-  const report = {
-    traces: found.items.length,
-    has_more: found.next_cursor !== null,
-    by_status,
-    receipts: whole.filter(({ receipt }) => receipt).length,
-  }
-  const file = {
-    schema: INCIDENT,
-    scope,
-    ...times,
-    made_at: new Date().toISOString(),
-    report,
-    alerts,
-    dead_letters: letters,
-    traces: whole,
-  }
+  const noticed = { alerts, dead_letters: letters, has_more: found.next_cursor !== null }
+  const file = incidentFile({ scope, ...times, traces: whole, ...noticed }, Date.now())
+  const { report } = file
   writeOutput(output, `${JSON.stringify(file)}\n`)
   print.result({ output, ...report }, () => [
     `${counted(report.traces, 'trace')} and ${counted(report.receipts, 'receipt')} are in ${output}.`,

@@ -1,3 +1,4 @@
+import { incidentFile } from '../../../../src/contract/lists/incident.ts'
 import type { TraceReport } from '../../../../src/contract/reports/trace.ts'
 import { get, query, requestText } from '../../api/index.ts'
 
@@ -30,16 +31,8 @@ export async function incidentOf({ root: _root, ...own }: TraceReport) {
     const page = await get<{ items: unknown[] }>(path)
     return page.ok ? page.value.items : null
   }
-  const statuses = [...new Set(summaries.map(({ status }) => status))]
-  const report = {
-    traces: traces.length,
-    has_more: next_cursor !== null,
-    by_status: Object.fromEntries(statuses.map((status) => [status, summaries.filter((one) => one.status === status).length])),
-    receipts: traces.filter(({ receipt }) => receipt !== null).length,
-  }
   const alerts = await noted(`/v1/alerts${query({ since, until, limit: MOST })}`)
   const dead_letters = await noted(`/v1/dlq${query({ scope, limit: MOST })}`)
-  const made_at = new Date().toISOString()
-  const value = JSON.stringify({ schema: 'reflex/incident@1', scope, since, until, made_at, report, alerts, dead_letters, traces })
-  return { ok: true as const, value }
+  const noticed = { alerts, dead_letters, has_more: next_cursor !== null }
+  return { ok: true as const, value: JSON.stringify(incidentFile({ scope, since, until, traces, ...noticed }, Date.now())) }
 }
