@@ -1,3 +1,4 @@
+import { escapeHtml } from '../../src/base/html.ts'
 import { count } from '../lib/text.ts'
 import type { Paint } from '../lib/paint.ts'
 
@@ -86,17 +87,17 @@ export function curveSvg({ title, buckets, marks }: Curve): string {
   )
   const notes = marks.map(
     ({ after, text }, index) =>
-      `<g class="mark"><line x1="${x(after)}" x2="${x(after)}" y1="${TOP}" y2="${y(0)}"/><text x="${x(after)}" y="${TOP - 4}" text-anchor="middle">${index + 1}</text><title>after ${count(after)}: ${escaped(text)}</title></g>`,
+      `<g class="mark"><line x1="${x(after)}" x2="${x(after)}" y1="${TOP}" y2="${y(0)}"/><text x="${x(after)}" y="${TOP - 4}" text-anchor="middle">${index + 1}</text><title>after ${count(after)}: ${escapeHtml(text)}</title></g>`,
   )
   const legend = marks.map(({ after, text }, index) => `${index + 1}: after ${count(after)}, ${text}`).join(' · ')
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escaped(title)}">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(title)}">`,
     `<style>${STYLE}</style><rect class="page" width="${WIDTH}" height="${HEIGHT}"/>`,
-    `<text class="title" x="${LEFT}" y="22">${escaped(title)}</text>`,
+    `<text class="title" x="${LEFT}" y="22">${escapeHtml(title)}</text>`,
     `<g class="grid">${lines.join('')}${ends.join('')}</g>`,
     `<path class="area" d="${area}"/>`,
     ...notes,
-    `<text class="legend" x="${LEFT}" y="${HEIGHT - 8}">${escaped(legend)}</text>`,
+    `<text class="legend" x="${LEFT}" y="${HEIGHT - 8}">${escapeHtml(legend)}</text>`,
     '</svg>\n',
   ].join('\n')
 }
@@ -107,6 +108,3 @@ const STYLE = [
   '.mark line{stroke:#b45309;stroke-dasharray:3 3}.mark text{fill:#b45309;font-weight:600}.legend{font-size:11px}',
   '@media(prefers-color-scheme:dark){text{fill:#bbb}.title{fill:#eee}.page{fill:#111}.grid line{stroke:#333}}',
 ].join('')
-
-const escaped = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

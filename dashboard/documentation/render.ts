@@ -1,3 +1,4 @@
+import { escapeHtml } from '../../src/base/html.ts'
 import path from 'node:path'
 import { Marked, type Tokens } from 'marked'
 
@@ -55,11 +56,11 @@ function groupsOf(readme: string): Group[] {
 function menu(groups: readonly Group[], current: string, titles: ReadonlyMap<string, string>): string {
   const link = (page: string): string => {
     const marked = page === current ? ' aria-current="page"' : ''
-    return `<li><a href="${linkTo(page, current)}"${marked}>${escape(titles.get(page) ?? page)}</a></li>`
+    return `<li><a href="${linkTo(page, current)}"${marked}>${escapeHtml(titles.get(page) ?? page)}</a></li>`
   }
   const parts = groups.map(({ name, pages }) => {
     const open = pages.includes(current) || current === INDEX ? ' open' : ''
-    return `<details${open}><summary>${escape(name)}</summary><ul>${pages.map(link).join('')}</ul></details>`
+    return `<details${open}><summary>${escapeHtml(name)}</summary><ul>${pages.map(link).join('')}</ul></details>`
   })
   return parts.join('')
 }
@@ -78,7 +79,7 @@ function linkTo(page: string, from: string): string {
 
 function htmlOf(text: string, page: string): string {
   const link = ({ href, text: label }: Tokens.Link, inner: string): string => {
-    if (/^[a-z]+:/.test(href)) return `<a href="${escape(href)}" rel="noreferrer">${inner}</a>`
+    if (/^[a-z]+:/.test(href)) return `<a href="${escapeHtml(href)}" rel="noreferrer">${inner}</a>`
     const [file = '', anchor] = href.split('#')
     const at = anchor === undefined ? '' : `#${anchor}`
     if (file === '') return `<a href="${at}">${inner}</a>`
@@ -99,14 +100,11 @@ function htmlOf(text: string, page: string): string {
         return `<h${depth} id="${anchor}">${inner} <a class="anchor" href="#${anchor}" aria-label="Link to this heading">#</a></h${depth}>\n`
       },
       // The package has no pictures: what they show is in their text.
-      image: ({ text: shown }) => `<em>${escape(shown)}</em>`,
+      image: ({ text: shown }) => `<em>${escapeHtml(shown)}</em>`,
     },
   })
   return marked.parse(text, { async: false }).replaceAll('<table>', '<div class="wide"><table>').replaceAll('</table>', '</table></div>')
 }
-
-const escape = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
 type Frame = { title: string; body: string; navigation: string; root: string }
 
@@ -116,7 +114,7 @@ const frame = ({ title, body, navigation, root }: Frame): string => `<!doctype h
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${escape(title)} · Reflex</title>
+<title>${escapeHtml(title)} · Reflex</title>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/docs/style.css">
 <script type="module" src="/docs/search.js"></script>

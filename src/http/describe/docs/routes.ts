@@ -1,4 +1,5 @@
 import { Hono, type Context } from 'hono'
+import { escapeHtml } from '../../../base/html.ts'
 import { nearestFirst } from '../../../base/nearest.ts'
 import type { AuthEnv } from '../../auth/middleware.ts'
 import { handleNotFound } from '../../problems/problem.ts'
@@ -20,8 +21,6 @@ export function docsRoutes(describe: () => Document) {
       .get('/docs/*', (c) => documentation(c))
   )
 }
-
-const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
 /** The pages are files of the dashboard. An unknown name is answered with the nearest one. */
 async function documentation(c: Context<AuthEnv>): Promise<Response> {
@@ -46,7 +45,7 @@ async function documentation(c: Context<AuthEnv>): Promise<Response> {
         </head>
         <body>
           <main id="content">
-            <h1>There is no page ${escaped(name)}</h1>
+            <h1>There is no page ${escapeHtml(name)}</h1>
             <p>
               The nearest is <a href="/docs/${nearest}">${nearest}</a>. <a href="/docs/">The first page</a> has all of them, and a search.
             </p>
