@@ -6,7 +6,7 @@ type Form = { title: string; scope: string; event: Readonly<Record<string, strin
 const escape = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 
 /** A page that sends one event and shows what became of it. Change it, or build your own. */
-export function page({ title, scope, event, fields }: Form): Response {
+function page({ title, scope, event, fields }: Form): Response {
   const inputs = fields.map(
     ({ name, label, value }) => `<label>${escape(label)}<textarea name="${escape(name)}">${escape(value)}</textarea></label>`,
   )
@@ -39,8 +39,15 @@ ${inputs.join('\n')}
 
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'"
 
+/** The page at `/try` and its script; undefined for other addresses. */
+export function tryPage(request: Request, form: Form): Response | undefined {
+  const { pathname } = new URL(request.url)
+  if (pathname === '/try') return page(form)
+  return pathname === '/try.js' ? script() : undefined
+}
+
 /** The script of the page sends the event, waits for its outcome, and shows it. */
-export const script = (): Response => new Response(SCRIPT, { headers: { 'Content-Type': 'text/javascript; charset=utf-8' } })
+const script = (): Response => new Response(SCRIPT, { headers: { 'Content-Type': 'text/javascript; charset=utf-8' } })
 
 const SCRIPT = `const form = document.querySelector('form')
 const status = document.querySelector('[role=status]')
