@@ -1,6 +1,6 @@
-import { ended, send, until } from '../clients.ts'
+import { send, until } from '../clients.ts'
 import { concurrently, loginLines } from '../load.ts'
-import { computedOn, line, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
+import { computedOn, line, throughScopes, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
 
 const EVENTS = 1000
 const SENDERS = 4
@@ -69,14 +69,9 @@ async function computing({ folder }: Place, work: () => Promise<void>): Promise<
 /** Each event in a request of its own. Few questions follow, since they compute, too. */
 async function sent({ reflex }: Place, count: number, names: (index: number) => string): Promise<void> {
   const lines = loginLines(count, names)
-  const due = Map.groupBy(lines, ({ scope }) => scope)
-  const newest = [...due.keys()].slice(-3)
-  const before = new Map(await Promise.all(newest.map(async (scope) => [scope, ended(await reflex.state(scope))] as const)))
+  const last = [...new Set(lines.map(({ scope }) => scope))].slice(-3)
   const bodies = lines.map((event) => JSON.stringify([event]))
-  await concurrently(bodies, reflex.publish, SENDERS)
-  for (const scope of newest) {
-    const least = (before.get(scope) ?? 0) + (due.get(scope)?.length ?? 0)
-    await until(async () => ended(await reflex.state(scope)) >= least, { pause_ms: 500, what: scope, timeout_ms: 600_000 })
-  }
+  const work = await throughScopes(reflex, { lines, last, pause_ms: 500 }, () => concurrently(bodies, reflex.publish, SENDERS))
+  await work()
   await until(async () => (await reflex.inboxes()).open === 0, { pause_ms: 1000, what: 'D1 to know all outcomes', timeout_ms: 600_000 })
 }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { ReflexClient } from '../clients.ts'
+import { ended, until, type ReflexClient } from '../clients.ts'
 
 /** A server of its own, whose folder and processes are measured. */
 export type Place = { reflex: ReflexClient; folder: string; stop: () => Promise<void> }
@@ -71,4 +71,25 @@ export const line = (what: string, value: number, unit: string, target?: { at_le
   if (!target) return { what, value, unit, target: '', ok: null }
   if ('at_least' in target) return { what, value, unit, target: `≥ ${target.at_least}`, ok: value >= target.at_least }
   return { what, value, unit, target: `≤ ${target.at_most}`, ok: value <= target.at_most }
+}
+
+type Through = { lines: readonly { scope: string }[]; last: readonly string[]; pause_ms?: number }
+
+/** Work that sends these events, and resolves once the events of the last scopes have ended. */
+export async function throughScopes(
+  reflex: ReflexClient,
+  { lines, last, pause_ms }: Through,
+  send: () => Promise<void>,
+): Promise<() => Promise<void>> {
+  const counted = async (scope: string) => ended(await reflex.state(scope))
+  const before = await Promise.all(last.map(async (scope) => [scope, await counted(scope)] as const))
+  const due = Map.groupBy(lines, ({ scope }) => scope)
+  return async () => {
+    await send()
+    for (const [scope, count] of before) {
+      const least = count + (due.get(scope)?.length ?? 0)
+      const options = { what: `the events of ${scope}`, timeout_ms: 600_000, ...(pause_ms !== undefined && { pause_ms }) }
+      await until(async () => (await counted(scope)) >= least, options)
+    }
+  }
 }

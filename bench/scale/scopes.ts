@@ -1,7 +1,7 @@
-import { ended, send, until, type ReflexClient } from '../clients.ts'
+import { send, until, type ReflexClient } from '../clients.ts'
 import { median } from '../figure.ts'
 import { batches, concurrently, loginLines, rate } from '../load.ts'
-import { bytesOn, line, memoryOf, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
+import { bytesOn, line, memoryOf, throughScopes, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
 
 const FULL = { scopes: 20_000, events: 1_000_000 }
 const SMALL = { scopes: 200, events: 10_000 }
@@ -53,17 +53,7 @@ async function filled({ reflex, folder }: Place, { scopes, events, progress }: F
     const lines = loginLines(events / TENTHS, scopeOf)
     const bodies = batches(lines, 2 * TOGETHER).map((batch) => JSON.stringify(batch))
     const last = [...new Set(lines.slice(-20 * TOGETHER).map(({ scope }) => scope))]
-    const before = new Map(await Promise.all(last.map(async (scope) => [scope, ended(await reflex.state(scope))] as const)))
-    const due = Map.groupBy(lines, ({ scope }) => scope)
-    rates.push(
-      await rate(lines.length, async () => {
-        await concurrently(bodies, reflex.publish, SENDERS)
-        for (const scope of last) {
-          const least = (before.get(scope) ?? 0) + (due.get(scope)?.length ?? 0)
-          await until(async () => ended(await reflex.state(scope)) >= least, { what: `the events of ${scope}`, timeout_ms: 600_000 })
-        }
-      }),
-    )
+    rates.push(await rate(lines.length, await throughScopes(reflex, { lines, last }, () => concurrently(bodies, reflex.publish, SENDERS))))
     memory = Math.max(memory, await memoryOf(folder))
     progress(`tenth ${tenth + 1}: ${Math.round(rates.at(-1) ?? 0)} events/s, ${(memory / 1e6).toFixed(0)} MB`)
   }
