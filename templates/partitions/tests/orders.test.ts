@@ -2,6 +2,7 @@ import { missingExports, testScope } from 'reflex-agents/testing'
 import { expect, test } from 'vitest'
 import { partitionOf } from '../src/agents/orders.ts'
 import * as worker from '../src/index.ts'
+import form from '../src/try.json'
 
 const order = (total: number) => ({ type: 'shop.order', order: 'o-1', customer: 'Ada', total })
 
@@ -9,6 +10,10 @@ test('gives a customer the same one of sixteen partitions each time', () => {
   expect(partitionOf('eu', 'Ada')).toBe(partitionOf('eu', 'Ada'))
   const customers = Array.from({ length: 500 }, (_, index) => partitionOf('eu', `customer ${index}`))
   expect(new Set(customers).size).toBe(16)
+})
+
+test('sends the first event of try.json to the partition of its customer', () => {
+  expect(form.scope).toBe(partitionOf('eu', form.fields.find(({ name }) => name === 'customer')?.value ?? ''))
 })
 
 test('ends a small order in its partition, and passes a large one on', async () => {
