@@ -50,6 +50,6 @@ export function groupsOf<One extends Call>(calls: readonly One[]): One[][] {
   return groups
 }
 
-export const onlyReads = (tool: string): boolean => /^(?:get|read)_/.test(tool)
+export const onlyReads = (tool: string): boolean => /^(?:get|read|search|list|check)_/.test(tool)
 /** A read of an attacker's page tells something; other reads harm nobody by themselves. */
 export const isHarm = ({ tool }: Call): boolean => !onlyReads(tool) || tool === 'get_webpage'

@@ -51,6 +51,13 @@ export class Run {
     return this.#left.shift() ?? []
   }
 
+  /** The arguments in a query: a list repeats its name. */
+  queried(tool: string, query: URLSearchParams): JsonFields {
+    const { properties = {} } = this.#pair.suite.tools.find(({ name }) => name === tool)?.parameters ?? {}
+    const isList = (name: string) => JSON.stringify((properties as JsonFields)[name] ?? null).includes('"array"')
+    return Object.fromEntries([...query.keys()].map((name) => [name, isList(name) ? query.getAll(name) : (query.get(name) ?? '')]))
+  }
+
   answer(tool: string, args: JsonFields): Json {
     this.reached.push({ tool, args })
     const at = this.#answers.findIndex((step) => step.tool === tool && isSame(step.args, args))
@@ -84,7 +91,7 @@ export const toolServer = (runs: ReadonlyMap<string, Run>): Promise<Running> =>
     const url = new URL(request.url ?? '/', 'http://tools')
     const [, run = '', tool = ''] = url.pathname.split('/').map(decodeURIComponent)
     const body = await text(request)
-    const args = body === '' ? Object.fromEntries(url.searchParams) : (JSON.parse(body) as JsonFields)
+    const args = body === '' ? (runs.get(run)?.queried(tool, url.searchParams) ?? {}) : (JSON.parse(body) as JsonFields)
     const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== ''))
     const output = runs.get(run)?.answer(tool, given) ?? null
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(output))

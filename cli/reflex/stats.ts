@@ -37,7 +37,8 @@ export async function fileStatistics(file: string, name: string, query: FileQuer
   const { by, bucket } = query
   const metric = Object.hasOwn(metrics, name) ? metrics[name] : undefined
   if (!metric || !isCounted(metric)) throw notCounted(name)
-  if (by !== undefined && by !== metric.family) throw new UsageError(`The metric ${name} of a file has no series by ${by}.`)
+  if (by !== undefined && by !== metric.family)
+    throw new UsageError(`The metric ${name} of a file has no series by ${by}: by is ${metric.family} here.`)
   const entries = Array.from(rowsOf(await openStandalone(file)))
   const until = query.until === undefined ? Date.now() : Date.parse(query.until)
   const since = Date.parse(query.since ?? entries[0]?.at ?? iso(until))

@@ -21,11 +21,29 @@ export const fillSlots = (value: Json, fields: JsonFields): Json => fillPlaces(v
 
 export const fillKeySlots = (template: string, fields: JsonFields): string => fillKey(template, slotsOf(fields))
 
-export const fillUrl = (url: string, fields: JsonFields): string =>
-  fillText(url, (place) => {
-    const filled = slotsOf(fields).text(place, '')
-    return slotOf(place) === null ? filled : pathSafe(encodeURIComponent(filled))
+/** An address, its query, and what follows; the mark of `{{slot?}}` begins no query. */
+const QUERY = /^((?:\{\{[^{}]*\}\}|\{(?!\{)|[^?{])*)\?([^#]*)(.*)$/s
+const ONLY_SLOT = /^([^={}]+)=\{\{([^{}]*)\}\}$/
+
+/**
+ * Fills the slots of an address, encoded. A parameter of the query that is one slot is repeated
+ * for each item of a list, and left out without a value.
+ */
+export function fillUrl(url: string, fields: JsonFields): string {
+  const slots = slotsOf(fields)
+  const fill = (text: string, safe: (filled: string) => string): string =>
+    fillText(text, (place) => (slotOf(place) === null ? slots.text(place, '') : safe(encodeURIComponent(slots.text(place, '')))))
+  const [, address = url, query, rest = ''] = QUERY.exec(url) ?? []
+  if (query === undefined) return fill(url, pathSafe)
+  const parameters = query.split('&').flatMap((parameter) => {
+    const [, name, place = ''] = ONLY_SLOT.exec(parameter) ?? []
+    const value = name === undefined || slotOf(place) === null ? null : slots.value(place, '')
+    if (value === undefined) return []
+    if (!Array.isArray(value)) return [fill(parameter, String)]
+    return value.map((item) => `${name}=${encodeURIComponent(textOf(item))}`)
   })
+  return `${fill(address, pathSafe)}${parameters.length > 0 ? '?' : ''}${parameters.join('&')}${fill(rest, pathSafe)}`
+}
 
 function slotsOf(fields: JsonFields): Filler {
   const value = (place: string): Json | undefined => {

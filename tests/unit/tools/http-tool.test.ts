@@ -4,6 +4,7 @@ import { asSchema } from 'ai'
 import type { JsonFields } from '../../../src/base/json.ts'
 import { httpToolSetting } from '../../../src/contract/settings/outside-tools.ts'
 import { httpToolOf } from '../../../src/tools/http-tool.ts'
+import { fillUrl } from '../../../src/tools/slot-text.ts'
 
 function toolOf(properties: JsonFields, more: JsonFields = {}) {
   const input = { type: 'object', properties, ...more }
@@ -62,4 +63,15 @@ test('a model sees the schema, and its call is judged by it', async () => {
   expect(await shown.jsonSchema).toEqual({ additionalProperties: false, type: 'object', properties: kinds })
   expect(await shown.validate?.({ b: 'x' })).toEqual({ success: true, value: { b: 'x', a: 7 } })
   expect(await shown.validate?.({ b: 1 })).toMatchObject({ success: false })
+})
+
+test.each<[string, JsonFields, string]>([
+  ['/find?tag={{tags}}&limit={{limit?}}', { tags: ['a b', 'c&d', 7] }, '/find?tag=a%20b&tag=c%26d&tag=7'],
+  ['/find?tag={{tags}}&limit={{limit?}}#top', { tags: [], limit: 5 }, '/find?limit=5#top'],
+  ['/find?tag={{tags?}}', {}, '/find'],
+  ['/users/{{user?}}', { user: 'a?b' }, '/users/a%3Fb'],
+  ['/users/{{user?}}?q={{q}}', { user: 'a', q: '..' }, '/users/a?q=..'],
+  ['/find?q=tag:{{tag}}&fixed', { tag: ['a'] }, '/find?q=tag:%5B%22a%22%5D&fixed'],
+])('the address %s with %j is %s', (path, input, filled) => {
+  expect(fillUrl(`https://a.example${path}`, input)).toBe(`https://a.example${filled}`)
 })

@@ -60,7 +60,10 @@ export const search = operation(lists.listings.at, 'searchListings', 'Search lis
       ['--max-price <scrip>', 'up to a price', { is: 'whole' }],
       ['--sort <order>', 'the order', { choices: listingSorts }],
     ],
-    asks: ({ words, ...rest }) => (Array.isArray(words) && words.length > 0 ? { ...rest, q: words.join(' ').trim() } : rest),
+    asks: ({ words = [], ...rest }) => {
+      const q = [words].flat().join(' ').trim()
+      return q === '' ? rest : { ...rest, q }
+    },
     table: {
       columns: lists.listings.columns,
       empty: 'No listing matches.',

@@ -101,7 +101,10 @@ export const statisticsRoutes = resource().openapiRoutes([
   serve(read, async (c, { query: { metric: name, by, bucket, scope, ...asked } }) => {
     const metric = metrics[name]
     if (!metric) throw invalid(`There is no metric ${name}.`)
-    if (by !== undefined && by !== 'scope' && by !== metric.family) throw invalid(`The metric ${name} has no series by ${by}.`)
+    if (by !== undefined && by !== 'scope' && by !== metric.family) {
+      const known = [...new Set(['scope', metric.family])].join(' or ')
+      throw invalid(`The metric ${name} has no series by ${by}: by is ${known} here.`)
+    }
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
     const { since, until } = rangeOf(bucket, asked)
     const grouped = by === undefined ? null : by === 'scope' ? ('scope' as const) : ('label' as const)

@@ -20,6 +20,7 @@ timers set shop/berlin poll --every 60 --at 2026-11-23T05:00:00Z
 timers set shop/berlin poll --every soon
 timers remove shop/berlin poll
 market search
+market search _
 market search to greet --kind licence --type order.new --tool pay --seller scope:shop --max-price 9 --sort price --limit 5
 market search --kind gift
 market show listing-1
