@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useLocation } from 'preact-iso'
+import { reflexTitle } from '../../src/contract/lists/reflexes.ts'
 import { part, query, useGet } from './api/index.ts'
 import { pages } from './pages.ts'
 import { Dialog } from './ui/dialog.tsx'
@@ -27,13 +28,13 @@ const actions: FoundPlace[] = [
 function usePlaces(text: string): FoundPlace[] {
   const asked = (at: string, name: string) => (text === '' ? null : `${at}${query({ [name]: text, limit: MOST })}`)
   const scopes = useGet<Listed<{ scope: string }>>(asked('/v1/scopes', 'search')).value?.items ?? []
-  const reflexes = useGet<Listed<{ id: string }>>(asked('/v1/reflexes', 'q')).value?.items ?? []
+  const reflexes = useGet<Listed<{ id: string; description: string }>>(asked('/v1/reflexes', 'q')).value?.items ?? []
   const skills = useGet<Listed<{ id: string }>>(asked('/v1/skills', 'q')).value?.items ?? []
   const isNamed = (place: FoundPlace) => place.text.toLowerCase().includes(text.toLowerCase())
   return [
     ...(TRACE.test(text) ? [{ kind: 'trace', text, path: traceLink(text) }] : []),
     ...scopes.map(({ scope }) => ({ kind: 'scope', text: scope, path: scopeLink(scope) })),
-    ...reflexes.map(({ id }) => ({ kind: 'reflex', text: id, path: `/reflexes/${part(id)}` })),
+    ...reflexes.map((one) => ({ kind: 'reflex', text: reflexTitle(one), path: `/reflexes/${part(one.id)}` })),
     ...skills.map(({ id }) => ({ kind: 'skill', text: id, path: `/skills/${part(id)}` })),
     ...[...links, ...actions].filter(isNamed),
     ...(text === '' ? [] : [{ kind: 'search', text: `Activity with “${text}”`, path: `/traces${query({ q: text })}` }]),

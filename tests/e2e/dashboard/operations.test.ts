@@ -81,6 +81,13 @@ test('Ctrl-K finds scopes, pages and traces; other keys move through lists, sear
   await dialog.getByRole('searchbox').fill('costs')
   await dialog.getByRole('link', { name: 'page Costs' }).click()
   await page.getByRole('heading', { level: 1, name: 'Costs' }).waitFor()
+  const description = 'Block the address where line has "root". Learned by rules.'
+  const code = 'function reflex(context) { return null }'
+  await ask(dashboard.url, '/v1/reflexes', { body: { id: 'learned.block.1', code, description } })
+  await page.keyboard.press('Control+k')
+  await dialog.getByRole('searchbox').fill('has "root"')
+  await dialog.getByRole('link', { name: 'reflex Block the address where line has "root"' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Block the address where line has "root"' }).waitFor()
   expect(faults).toEqual([])
   await page.context().close()
 })

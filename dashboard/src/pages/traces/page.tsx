@@ -4,6 +4,7 @@ import { activities } from '../../../../src/features/traces/contract/lists.ts'
 import type { Flag } from '../../../../src/contract/shown.ts'
 import type { Activity } from '../../../../src/features/traces/contract/activity.ts'
 import { query } from '../../api/index.ts'
+import { useReflexTitles } from '../../api/reflex-titles.ts'
 import { useFilters } from '../../ui/filters.tsx'
 import { Rows, useList } from '../../ui/list.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -20,11 +21,20 @@ const flags: readonly Flag[] = activities.flags.flatMap((flag: Flag) => {
 const HOUR_MS = 3_600_000
 const ranges = { 'Last hour': HOUR_MS, 'Last day': 24 * HOUR_MS, 'Last 7 days': 168 * HOUR_MS }
 
+/** Activities whose reflexes are named by their titles. */
+function useTitled(items: Activity[] | undefined): Activity[] | undefined {
+  const titleOf = useReflexTitles(items?.flatMap(({ decided_by }) => decided_by?.name ?? []) ?? [])
+  return items?.map((one) =>
+    one.decided_by?.name ? { ...one, decided_by: { ...one.decided_by, name: titleOf(one.decided_by.name) } } : one,
+  )
+}
+
 /** The filters are in the address, so that a search can be shared. */
 export default function ActivityPage() {
   const { path, query: asked, route } = useLocation()
   const { given, form } = useFilters(flags)
   const list = useList<Activity>(activities, { agent: asked['agent'], skill: asked['skill'], ...given, limit: 50 }, REFRESH_MS)
+  const items = useTitled(list.items)
   const last = (ms: number) => route(path + query({ ...asked, since: new Date(Date.now() - ms).toISOString(), until: '' }))
   const further = useRef(0)
   // A search may find nothing among the traces of one request.
@@ -43,7 +53,7 @@ export default function ActivityPage() {
       ))}
     >
       {form}
-      <Rows of={activities} label="Activity" pages={list} empty="Nothing matches.">
+      <Rows of={activities} label="Activity" pages={{ ...list, items }} empty="Nothing matches.">
         <p>Each event and each call has a trace, about a second after it was accepted.</p>
       </Rows>
       {isSearched && list.more && (

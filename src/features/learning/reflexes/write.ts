@@ -7,6 +7,7 @@ import { coveredBy, type Rule } from './rules.ts'
 import { looksAt, packed, type TableScorer } from './scorer/fit.ts'
 import { quote, LONGEST_TEXT, WORDS_SOURCE } from './facts/text.ts'
 import { valueAt, type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
+import { counted } from '../../../base/amounts.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { withWeights } from '../../../reflexes/weights.ts'
 import { isJsonFields, type Json } from '../../../base/json.ts'
@@ -443,10 +444,11 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
   const keys = taken.map(({ decision: { key } }) => key)
   return {
     id: TABLE_ID,
-    title: `One table for ${keys.length} decisions: ${taken.map(({ decision }) => titleFor(decision.acts, [])).join('; ')}`.slice(
-      0,
-      MOST_TITLE,
-    ),
+    title:
+      `One table for ${counted(keys.length, 'decision')}: ${taken.map(({ decision }) => titleFor(decision.acts, [])).join('; ')}`.slice(
+        0,
+        MOST_TITLE,
+      ),
     decision: `table of ${keys.length}: ${keys.join(', ')}`,
     decisions: keys,
     acts,
