@@ -87,7 +87,7 @@ async function runPair(client: ReflexClient, pair: Pair, { mode, runs, port }: A
 
 function settingsOf({ name: suite, tools }: Suite, { mode, name, port }: { mode: string; name: string; port: number }): SettingsPatch {
   const declares = mode === 'declared' || mode === 'planned'
-  // Of the tools of another suite nothing is declared: their formats and names decide.
+  // Another suite declares nothing of its tools: their formats and names decide.
   const known = declares ? (declared[suite] ?? { tools: {}, settings: {} }) : undefined
   const origin = `http://127.0.0.1:${port}/${name}`
   return {
