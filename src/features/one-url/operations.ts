@@ -45,12 +45,14 @@ export const askAnthropic = declare('post /v1/anthropic/messages', 'askAnthropic
 export const askAnthropicClient = { ...askAnthropic, at: 'post /v1/anthropic/v1/messages', id: 'askAnthropicClient' } as const
 
 const listing = {
-  description: 'The one model that answers in the scope, whatever name a request gives: its setting `model`, else `REFLEX_MODEL`.',
-  headers: headers.pick({ 'x-reflex-scope': true }),
+  description:
+    'The one model that answers in the scope, whatever name a request gives: its setting `model`, else `REFLEX_MODEL`. ' +
+    "With `x-reflex-provider-key`, what the provider lists for the caller's own key.",
+  headers,
   answers: { 200: [z.looseObject({}), "In the provider's form."] },
-  refusals: refusals(400, 401, 403, 404, 429, 500, 503),
+  refusals: refusals(400, 401, 403, 404, 429, 500, 502, 503),
 } as const
-const named = { ...listing, params: z.object({ model: z.string().describe('Any name: the scope has one model.') }) } as const
+const named = { ...listing, params: z.object({ model: z.string().describe('The name of a model that the list has.') }) } as const
 
 export const listOpenaiModels = declare('get /v1/openai/models', 'listOpenaiModels', 'List models as OpenAI does', listing)
 export const getOpenaiModel = declare('get /v1/openai/models/{model}', 'getOpenaiModel', 'Show a model as OpenAI does', named)

@@ -95,9 +95,7 @@ function askedOf<Body>(c: Context<AuthEnv>, { api }: ProviderForm<Body>, { parse
   const role = senderRole(principal)
   const known = { sender: senderOf(principal.key_id), ...(role && { role }), heard: true as const }
   const meta = { correlation_id: null, causation_id: null, ...place, ...known }
-  const key = c.req.header('x-reflex-provider-key')
-  if (key !== undefined && c.env.REFLEX_PROVIDER_KEYS !== 'pass')
-    throw forbidden('This deployment passes no keys of providers on: it sets REFLEX_PROVIDER_KEYS to "pass" to do so.')
+  const key = callersKey(c)
   return {
     event: {
       type: MODEL_ASKED,
@@ -116,6 +114,14 @@ function askedOf<Body>(c: Context<AuthEnv>, { api }: ProviderForm<Body>, { parse
     results: continued === null ? [] : newestResults(request),
     ...(key !== undefined && { behind: { name: `openai-compatible/${model}`, key } }),
   }
+}
+
+/** The caller's own key of a provider, where the deployment passes such keys on. */
+export function callersKey(c: Context<AuthEnv>): string | undefined {
+  const key = c.req.header('x-reflex-provider-key')
+  if (key !== undefined && c.env.REFLEX_PROVIDER_KEYS !== 'pass')
+    throw forbidden('This deployment passes no keys of providers on: it sets REFLEX_PROVIDER_KEYS to "pass" to do so.')
+  return key
 }
 
 async function answerFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScope): Promise<ReadableStream<Uint8Array> | string> {
