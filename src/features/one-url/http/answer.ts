@@ -34,10 +34,9 @@ export async function answer<Body>(c: Context<AuthEnv>, form: ProviderForm<Body>
   const parsed = parsedBy(form, body)
   const scope = scopeOf(c, parsed)
   const asked = askedOf(c, form, { parsed, scope })
-  const lines = new AnswerReader(await answerFrom(c, scope, asked))
-  const head = await lines.said()
-  if (head?.line === 'error') throw problemOf(head)
-  if (head?.line !== 'head') throw unavailable('The scope gave no answer.')
+  const { head, first, lines } = await begun(c, scope, asked)
+  if (head.line === 'error') throw problemOf(head)
+  if (head.line !== 'head') throw unavailable('The scope gave no answer.')
   const headers = {
     ...(head.trace_id === null ? { 'x-reflex-unrecorded': 'true' } : { 'x-reflex-trace': head.trace_id }),
     'x-reflex-scope': scope,
@@ -45,8 +44,6 @@ export async function answer<Body>(c: Context<AuthEnv>, form: ProviderForm<Body>
   }
   const of = { id: uuidv7().replaceAll('-', ''), model: head.model, at: Math.floor(Date.now() / 1000) }
   // An error before anything is said has its own status.
-  const first = await lines.said()
-  if (!first) throw unavailable('The scope broke off the answer.')
   if (first.line === 'error') throw withHeaders(problemOf(first), headers)
   if (parsed.streams) return new Response(streamOf(form.writer(of, body), first, lines), { headers: { ...headers, ...EVENT_STREAM } })
   const whole = await wholeOf(of, first, lines)
@@ -124,14 +121,25 @@ export function callersKey(c: Context<AuthEnv>): string | undefined {
   return key
 }
 
-async function answerFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScope): Promise<ReadableStream<Uint8Array> | string> {
+type Begun = { head: AnswerLine; first: AnswerLine; lines: AnswerReader }
+
+/** Until something is said, an answer without a record can take the place of one that broke. */
+async function begun(c: Context<AuthEnv>, scope: string, asked: AskedOfScope): Promise<Begun> {
   try {
-    return await c.env.SCOPE.getByName(scope).answerModel(JSON.stringify(asked))
+    return await beginningOf(await c.env.SCOPE.getByName(scope).answerModel(JSON.stringify(asked)))
   } catch (error) {
     if (!mayPass(c.env, asked)) throw error
     warn({ message: 'a request to a model was answered without a record', scope, error })
-    return unrecorded(c.env, asked)
+    return beginningOf(unrecorded(c.env, asked))
   }
+}
+
+async function beginningOf(answer: ReadableStream<Uint8Array> | string): Promise<Begun> {
+  const lines = new AnswerReader(answer)
+  const head = await lines.said()
+  const first = head?.line === 'error' ? head : await lines.said()
+  if (!head || !first) throw unavailable('The scope broke off the answer.')
+  return { head, first, lines }
 }
 
 /** The lines of an answer. A stream that ends without its last line has broken off. */

@@ -31,7 +31,7 @@ async function modelsOf(c: Context<AuthEnv>): Promise<Model[]> {
   return [ofDeployment(modelName(c.env, settings))]
 }
 
-/** What the provider lists for this key, which is kept nowhere. */
+/** The models that the provider lists for this key, which is kept nowhere. */
 async function listedFor({ env }: Context<AuthEnv>, key: string): Promise<Model[]> {
   const wrong = modelProblem('openai-compatible/any', { ...env, OPENAI_COMPATIBLE_API_KEY: key })
   if (wrong !== null) throw unavailable(wrong)
