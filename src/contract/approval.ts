@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { sameJson, type JsonFields } from '../base/json.ts'
+import { isJsonFields, sameJson, type JsonFields } from '../base/json.ts'
 import type { InMs } from '../base/time.ts'
 
 const time = z.iso.datetime()
@@ -42,9 +42,9 @@ export const approval = z
     id: z.string(),
     scope: z.string(),
     kind: z
-      .enum(['run', 'promotion', 'activation', 'payment', 'call'])
+      .enum(['run', 'promotion', 'activation', 'payment', 'call', 'calls'])
       .describe(
-        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence, to which the approval is bound: when later decisions disagree, the question is withdrawn. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person. `call`: a call of the tool `skill_id` that touches the `anchors` of the scope, or whose destinations no trusted origin names, which `origins` lists, beside `named_by`: the origins of the other arguments (docs/security.md).',
+        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence, to which the approval is bound: when later decisions disagree, the question is withdrawn. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person. `call`: a call of the tool `skill_id` that touches the `anchors` of the scope, or whose destinations no trusted origin names, which `origins` lists, beside `named_by`: the origins of the other arguments (docs/security.md). `calls`: several such calls of one turn; `inputs` has the arguments of each by its number from `1`, and in `calls` the tool of each and why it waits; `edits` changes arguments of a call by its number, and `null` leaves the call out.',
       ),
     skill_id: z.string(),
     version: z.string(),
@@ -110,8 +110,20 @@ export type ApprovalDecision = z.infer<typeof approvalDecision>
 /** The inputs that differ, as the log shows them. */
 export type EditedInputs = Record<string, { from: unknown; to: unknown }>
 
-/** The inputs that a person changed; null if all stay as they are. */
-export function changedInputs(inputs: Readonly<Record<string, unknown>>, edits: Readonly<Record<string, unknown>> = {}): JsonFields | null {
+type Fields = Readonly<Record<string, unknown>>
+
+/** The inputs that a person changed, of several calls the arguments of each; null: all stay. */
+export function changedInputs({ kind, inputs }: Pick<StoredApproval, 'kind' | 'inputs'>, edits: Fields = {}): JsonFields | null {
+  if (kind !== 'calls') return changedFields(inputs, edits)
+  const changed = Object.entries(edits).flatMap(([number, to]) => {
+    const asked = inputs[number]
+    const of = isJsonFields(to) && isJsonFields(asked) ? changedFields(asked, to) : to
+    return isJsonFields(to) && of === null ? [] : [[number, of]]
+  })
+  return changed.length === 0 ? null : (Object.fromEntries(changed) as JsonFields)
+}
+
+function changedFields(inputs: Fields, edits: Fields): JsonFields | null {
   const changed = Object.entries(edits).filter(([name, to]) => !sameJson(inputs[name] ?? null, to))
   return changed.length === 0 ? null : (Object.fromEntries(changed) as JsonFields)
 }

@@ -6,5 +6,9 @@ import type { AnchoredCall } from './settings/anchors.ts'
  */
 export type Payment = { tool: string; input: Record<string, unknown>; to: string; amount: number; gives?: string }
 
-/** A call of a tool that a person is asked about. */
-export type AskedCall = { payment: Payment } | { call: AnchoredCall }
+/** What a person is asked about: a call of a tool, or several of one turn. */
+export type AskedCall = { payment: Payment } | { call: AnchoredCall } | { calls: AnchoredCall[] }
+
+/** The calls, in the order of their numbers, which begin at 1. */
+export const callsOf = (held: AskedCall): (Payment | AnchoredCall)[] =>
+  'calls' in held ? held.calls : ['payment' in held ? held.payment : held.call]

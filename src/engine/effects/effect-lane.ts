@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
 import { argumentsHash, isGlobalKey, anchorsTouched, AwaitsPerson, whyAnchored, whyDoubted } from '../../tools/define-tool.ts'
 import type { ScopedLocks } from '../../core/scoped-locks.ts'
-import type { EntryHead, NewEntry } from '../../contract/log-entry.ts'
+import type { EntryHead, NewEntry, TurnEnd } from '../../contract/log-entry.ts'
 import { hideInError } from '../../base/secrets.ts'
 import type { Json } from '../../base/json.ts'
 import type { Doubt } from '../../contract/origin.ts'
@@ -47,8 +47,14 @@ type LaneParts = Pick<Reflexes, Used> & {
 type ReadyRequest = EffectRequest & { filled: Filled } & Judged
 type Judged = { doubts: readonly Doubt[]; named_by: Readonly<Record<string, string>> }
 /** An effect in the lane. `place` is null if it has no journal row. */
-/** Returns the id of the approval; null if an equal question waits already. */
-type AskForCall = (call: AnchoredCall, why: string, place: EntryHead) => Promise<string | null>
+/** `ask` and `gather` return the id of the approval; null if an equal question waits already. */
+type AskForCall = {
+  ask: (call: AnchoredCall, why: string, place: EntryHead) => Promise<string | null>
+  /** Keeps a call until its turn ends: one question has all of a turn. */
+  gather: (turn_id: string, call: AnchoredCall, why: string, place: EntryHead) => string | null
+  /** Asks about the calls of a turn, unless it will be repeated or was cancelled. */
+  endTurn: (unit: Unit, turn_id: string, asks: boolean) => void
+}
 const NOT_NEEDED = 'the turn did not name this tool as one that its task needs'
 type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
 type EndedEffect = { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined }
@@ -67,7 +73,7 @@ export class EffectLane {
   /** Recorded effects that a turn has reused: the same call twice in one turn is two effects. */
   readonly #reused = new Map<string, Set<string>>()
 
-  #ask: AskForCall = () => Promise.reject(new Error('nobody asks people'))
+  #asking: AskForCall | null = null
 
   constructor(parts: LaneParts) {
     this.#parts = parts
@@ -99,8 +105,8 @@ export class EffectLane {
   }
 
   /** Registers what asks a person for the call of a turn or a reflex. */
-  onAnchored(ask: AskForCall): void {
-    this.#ask = ask
+  onAnchored(asking: AskForCall): void {
+    this.#asking = asking
   }
 
   /**
@@ -124,7 +130,10 @@ export class EffectLane {
     if (step) throw new Error(`${why}: set policy.needs_approval_if of the skill, since this was not known before its run`)
     if (turn_id === null) throw new Error(why)
     const call = { tool, input: input as AnchoredCall['input'], anchors, named_by, ...(asks && { origins: doubts }) }
-    const approval_id = await this.#ask(call, why, head)
+    if (!this.#asking) throw new Error('nobody asks people')
+    // Who waits for an answer by one address is told of each approval in it.
+    const is_gathered = 'turn_id' in request.cause && !request.words
+    const approval_id = is_gathered ? this.#asking.gather(turn_id, call, why, head) : await this.#asking.ask(call, why, head)
     throw new AwaitsPerson(
       `${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`,
     )
@@ -150,6 +159,12 @@ export class EffectLane {
 
   forgetTurn(turn_id: string): void {
     this.#reused.delete(turn_id)
+  }
+
+  /** In the unit that ends a turn, before it is logged. */
+  endTurn(unit: Unit, turn_id: string, status: TurnEnd): void {
+    this.#asking?.endTurn(unit, turn_id, status !== 'cancelled' && status !== 'interrupted')
+    this.forgetTurn(turn_id)
   }
 
   /** Resolves once the lane is free, with a function that leaves it. */

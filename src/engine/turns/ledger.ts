@@ -139,6 +139,7 @@ export function logEnd(
   const { log, effects, memory } = parts
   const { status, result, error, stack = null } = ended
   const { turn_id, head, since, started_seq, usage, failed_calls, failed_runs, seen } = turn
+  effects.endTurn(unit, turn_id, status)
   const cleared = left.length
   const some = cleared > 0 && cleared < seen.seqs.length ? { left: toRanges(left) } : {}
   const acts = log.clean(turn.acts, head.trace_id) as Turn['acts']
@@ -155,7 +156,6 @@ export function logEnd(
   if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })
   // The record is of the turn in the lane.
   if (turn.held && !turn.asked) unit.write('turn', null)
-  effects.forgetTurn(turn_id)
   return log_seq
 }
 

@@ -73,7 +73,7 @@ export async function decide(
 ): Promise<StoredApproval> {
   const found = await covered(env, principal, id)
   if (status === 'approved') await demandCurrent(env, found)
-  const edits = given ? changedInputs(found.inputs, given) : null
+  const edits = given ? changedInputs(found, given) : null
   if (edits) await demandFitting(env, found, edits)
   const { key_id, name } = principal
   const by = { key_id, name, is_admin: hasRole(principal, 'admin') }

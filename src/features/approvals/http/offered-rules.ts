@@ -18,18 +18,29 @@ type Habit = { tool: string; argument: string; in: string; said_no: boolean; app
  */
 export function offeredRules(decided: readonly Decided[], given: readonly TrustedText[]): OfferedRule[] {
   const habits = new Map<string, Habit>()
-  for (const { id, kind, skill_id: tool, inputs, status, edits, created_at: at } of decided) {
-    if (kind !== 'call' || !Array.isArray(inputs['origins'])) continue
-    for (const { argument, value, in: text } of inputs['origins'] as Doubt[]) {
-      if (text === undefined) continue
-      const key = JSON.stringify([tool, argument, text])
-      const habit = habits.get(key) ?? { tool, argument, in: text, said_no: false, approved: [] }
-      habits.set(key, habit)
-      if (status === 'approved' && !edits) habit.approved.push({ id, value, at })
-      else habit.said_no = true
-    }
-  }
+  for (const one of decided)
+    for (const { tool, origins, is_approved } of callsIn(one))
+      for (const { argument, value, in: text } of origins) {
+        if (text === undefined) continue
+        const key = JSON.stringify([tool, argument, text])
+        const habit = habits.get(key) ?? { tool, argument, in: text, said_no: false, approved: [] }
+        habits.set(key, habit)
+        if (is_approved) habit.approved.push({ id: one.id, value, at: one.created_at })
+        else habit.said_no = true
+      }
   return [...habits.values()].flatMap((habit) => (habit.said_no || isGiven(habit, given) ? [] : offered(habit, given)))
+}
+
+type DecidedCall = { tool: string; origins: Doubt[]; is_approved: boolean }
+
+/** The calls of a question with what is in doubt. One that was changed is not approved. */
+function callsIn({ kind, skill_id, inputs, status, edits }: Decided): DecidedCall[] {
+  const asked = kind === 'call' ? [{ ...inputs, tool: skill_id }] : kind === 'calls' ? (inputs['calls'] as { tool: string; origins?: unknown }[]) : []
+  return asked.map(({ tool, origins }: { tool: string; origins?: unknown }, index) => ({
+    tool,
+    origins: Array.isArray(origins) ? (origins as Doubt[]) : [],
+    is_approved: status === 'approved' && (kind === 'call' ? !edits : !Object.hasOwn(edits ?? {}, String(index + 1))),
+  }))
 }
 
 const isGiven = ({ tool, argument, in: text }: Habit, given: readonly TrustedText[]): boolean =>

@@ -12,10 +12,12 @@ import type { EntryHead } from '../../../contract/log-entry.ts'
 import { approvalHead } from '../../../traces/ids.ts'
 import { editFlaw, type EditParts } from './edits.ts'
 import { tellApproval, type HeldRun } from './approved-runs.ts'
-import { aboutOf, callHead, callOf, decideCall, logCallAsked, questionOf, type HeldCall } from './held-calls.ts'
+import { callHead, decideCall, inputsOf, logCallAsked, questionsOf, toolsOf, type HeldCall } from './held-calls.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { ProofInScope } from '../../proof/scope/in-scope.ts'
 import type { Unit } from '../../../kernel/unit.ts'
+import { inBackground } from '../../../engine/log/failures.ts'
+import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
 import { hashOf } from '../../../base/prompt-lines.ts'
 import type { StateMove, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
@@ -33,6 +35,8 @@ export type Activation = { id: string; version: string; hash: string }
 type HeldActivation = { activation: Activation; expires_at: number }
 type Held = HeldRun | HeldPromotion | HeldActivation | HeldCall
 type CallPlace = { trace_id: string; span_id: string }
+type GatheredCall = { call: AnchoredCall; why: string; head: EntryHead }
+type Gathered = { approval_id: string; calls: GatheredCall[] }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type ApprovalParts = Lanes & EditParts & Pick<ProofInScope, 'promotions' | 'judgements'>
 
@@ -50,6 +54,8 @@ export class ParkedRuns implements ScopeFeature {
   #poll_at: number | null
   #polling = false
   #poll_again = false
+  /** Calls of running turns, which are asked about once the turns end. */
+  readonly #gathered = new Map<string, Gathered>()
 
   constructor(parts: ApprovalParts) {
     this.#parts = parts
@@ -155,7 +161,7 @@ export class ParkedRuns implements ScopeFeature {
     if ('activation' in parked) return
     // A question that was withdrawn is not waited for: only promotions are.
     if (status === 'withdrawn') return
-    if ('payment' in parked || 'call' in parked) return decideCall(this.#parts, unit, parked, { ...verdict, approval_id, status })
+    if ('payment' in parked || 'call' in parked || 'calls' in parked) return decideCall(this.#parts, unit, parked, { ...verdict, approval_id, status })
     if (status === 'approved') {
       if (edits) this.#parts.effects.origins.noteEdit(editedInputs(parked.inputs, edits))
       const payload: HeldRun = { ...parked, decided: { by, reason }, ...(edits && { edits }) }
@@ -210,8 +216,8 @@ export class ParkedRuns implements ScopeFeature {
     const row = this.#row(approval_id)
     if (!row) return GONE
     const held = JSON.parse(row.run) as Held
-    if ('skill_id' in held || 'call' in held) return editFlaw(this.#parts, held, edits)
-    return 'only the inputs of a run and of a call can be changed'
+    if ('skill_id' in held || 'call' in held || 'calls' in held) return editFlaw(this.#parts, held, edits)
+    return 'only the inputs of a run and of calls can be changed'
   }
 
   /** Takes back a question. A decision that D1 has already taken finds no row here. */
@@ -233,20 +239,56 @@ export class ParkedRuns implements ScopeFeature {
 
   /** Asks once for a call that waits. Null if it waits already. */
   async askCall(held: AskedCall, why: string, place?: CallPlace): Promise<string | null> {
-    const { unit, outbox, log } = this.#parts
-    const { tool: skill_id, input } = callOf(held)
-    if (this.#waiting().length >= MOST_WAITING) throw new Error(`${why}; ${MOST_WAITING} approvals wait already`)
-    const inputs = log.clean({ ...input, ...aboutOf(held) }) as ApprovalRequest['inputs']
-    const kind = 'payment' in held ? 'payment' : 'call'
-    const of = { kind, skill_id, version: '', manifest_hash: '', inputs, why } as const
-    const head = callHead(place)
-    const asked = unit((asking) => {
-      const approval_id = this.#askOnce(asking, held, of, { head })
-      if (approval_id !== null) logCallAsked(asking, { ...held, head }, { approval_id, reason: why })
-      return approval_id
-    })
+    const { unit, outbox } = this.#parts
+    this.#demandRoom(why)
+    const asked = unit((asking) => this.#askCalls(asking, held, why, { head: callHead(place), approval_id: crypto.randomUUID() }))
     await outbox.push('approvals')
     return asked
+  }
+
+  #demandRoom(why: string): void {
+    if (this.#waiting().length >= MOST_WAITING) throw new Error(`${why}; ${MOST_WAITING} approvals wait already`)
+  }
+
+  #askCalls(unit: Unit, held: AskedCall, why: string, place: { head: EntryHead; approval_id: string }): string | null {
+    const inputs = this.#parts.log.clean(inputsOf(held)) as ApprovalRequest['inputs']
+    const kind = 'payment' in held ? 'payment' : 'call' in held ? 'call' : 'calls'
+    const of = { kind, skill_id: toolsOf(held), version: '', manifest_hash: '', inputs, why } as const
+    const approval_id = this.#askOnce(unit, held, of, place)
+    if (approval_id !== null) logCallAsked(unit, { ...held, head: place.head }, { approval_id, reason: why })
+    return approval_id
+  }
+
+  /** Keeps a call until its turn ends. Null if an equal one waits already. */
+  gather(turn_id: string, one: GatheredCall): string | null {
+    this.#demandRoom(one.why)
+    const { approval_id, calls } = this.#gathered.get(turn_id) ?? { approval_id: crypto.randomUUID(), calls: [] }
+    const [question] = questionsOf(one)
+    const waiting = [...this.#questions(), ...calls.flatMap(questionsOf)]
+    if (waiting.some((other) => sameJson(other, question))) return null
+    this.#gathered.set(turn_id, { approval_id, calls: [...calls, one] })
+    return approval_id
+  }
+
+  /** Asks one question about all calls that a turn left to a person. */
+  endTurn(unit: Unit, turn_id: string, asks: boolean): void {
+    const gathered = this.#gathered.get(turn_id)
+    this.#gathered.delete(turn_id)
+    const [first, ...more] = gathered?.calls ?? []
+    if (!gathered || !first || !asks) return
+    const all = [first, ...more]
+    const held = more.length === 0 ? { call: first.call } : { calls: all.map(({ call }) => call) }
+    const { approval_id } = gathered
+    this.#askCalls(unit, held, all.map(({ why }) => why).join('; '), { head: first.head, approval_id })
+    // The row is there once the unit has ended.
+    inBackground(Promise.resolve().then(() => this.#parts.outbox.push('approvals')))
+  }
+
+  #questions(): object[] {
+    return this.#waiting().flatMap(({ run }) => {
+      const { expires_at: _at, head: _head, ...one } = JSON.parse(run) as Held & { head?: EntryHead }
+      return questionsOf(one)
+    })
   }
 
   /** Idempotent. The row stays until this has succeeded, and then goes with the decision. */
@@ -266,14 +308,11 @@ export class ParkedRuns implements ScopeFeature {
     unit: Unit,
     held: Pick<HeldPromotion, 'promotion'> | Pick<HeldActivation, 'activation'> | AskedCall,
     of: Pick<ApprovalRequest, 'kind' | 'skill_id' | 'version' | 'manifest_hash' | 'inputs' | 'why'>,
-    place: { head?: EntryHead } = {},
+    { approval_id = crypto.randomUUID(), ...place }: { head?: EntryHead; approval_id?: string } = {},
   ): string | null {
     const { scope, agent } = this.#parts
-    for (const { run } of this.#waiting()) {
-      const { expires_at: _at, head: _head, ...one } = JSON.parse(run) as Held & { head?: EntryHead }
-      if (sameJson(questionOf(one), questionOf(held))) return null
-    }
-    const approval_id = crypto.randomUUID()
+    const waiting = this.#questions()
+    if (questionsOf(held).every((question) => waiting.some((one) => sameJson(one, question)))) return null
     const expires_at = unit.now + ANSWER_WITHIN_MS
     const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
     unit.all(sql, approval_id, JSON.stringify({ ...held, ...place, expires_at }), expires_at, unit.now)

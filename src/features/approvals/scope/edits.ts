@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { sameJson, type JsonFields } from '../../../base/json.ts'
+import { isJsonFields, sameJson, type JsonFields } from '../../../base/json.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import type { SkillCache } from '../../../engine/skills/skill-cache.ts'
@@ -8,14 +8,30 @@ import type { ParkedRun } from '../../../skills/session/ports.ts'
 import { fieldsIn } from '../../../tools/origins/values.ts'
 import { isMask } from '../../../traces/redact.ts'
 
+type AnchoredCalls = { call: AnchoredCall } | { calls: AnchoredCall[] }
 export type EditParts = Pick<Lanes, 'log' | 'toolbox'> & { skill_cache: Pick<SkillCache, 'find'> }
 
 /** The reason why a run or a call cannot have these inputs; null: they fit its schema. */
-export async function editFlaw(parts: EditParts, held: ParkedRun | { call: AnchoredCall }, edits: JsonFields): Promise<string | null> {
+export async function editFlaw(parts: EditParts, held: ParkedRun | AnchoredCalls, edits: JsonFields): Promise<string | null> {
   const masked = Array.from(fieldsIn(edits)).find(({ value }) => isMask(value))
   if (masked) return `${masked.path} is a mask, not a value`
   if (!sameJson(parts.log.clean(edits), edits)) return 'it has a secret, which an approval must not keep'
+  if ('calls' in held) return callsFlaw(parts, held.calls, edits)
   return 'call' in held ? callFlaw(parts, held.call, edits) : runFlaw(parts, held, edits)
+}
+
+/** Each call keeps its number. `null` leaves one out. */
+async function callsFlaw(parts: EditParts, calls: readonly AnchoredCall[], edits: JsonFields): Promise<string | null> {
+  const left_out = Object.values(edits).filter((of) => of === null)
+  if (left_out.length === calls.length) return 'no call is left: reject the question'
+  for (const [number, of] of Object.entries(edits)) {
+    const call = calls.find((_, index) => String(index + 1) === number)
+    if (!call) return `there is no call ${number}: they are 1 to ${calls.length}`
+    if (of !== null && !isJsonFields(of)) return `${number} must be an object with changed arguments, or null to leave the call out`
+    const flaw = of === null ? null : await callFlaw(parts, call, of)
+    if (flaw !== null) return `${number}: ${flaw}`
+  }
+  return null
 }
 
 async function callFlaw({ toolbox }: EditParts, { tool, input }: AnchoredCall, edits: JsonFields): Promise<string | null> {

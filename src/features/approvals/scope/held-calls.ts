@@ -1,10 +1,10 @@
 import type { FoundTool } from '../../../agent/toolbox.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { isPlatformFault } from '../../../base/faults.ts'
-import { isJsonFields } from '../../../base/json.ts'
-import { editedInputs, type ApprovalRun, type ApprovalVerdict } from '../../../contract/approval.ts'
+import { isJsonFields, type JsonFields } from '../../../base/json.ts'
+import { editedInputs, type ApprovalRun, type ApprovalVerdict, type EditedInputs } from '../../../contract/approval.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { AskedCall, Payment } from '../../../contract/held-call.ts'
+import { callsOf, type AskedCall, type Payment } from '../../../contract/held-call.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { TraceContext } from '../../../contract/scope-api.ts'
@@ -17,10 +17,12 @@ import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 
 type HeldCallsParts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now' | 'features'>
 type Tools = Readonly<Record<string, ToolDefinition>>
+type Ended = Omit<ApprovalRun, 'ended_at'>
 
-/** A call of a tool that waits for a person. `head`: the span from its question to the decision. */
+type OneCall = Payment | AnchoredCall
+
+/** Calls of tools that wait for a person. `head`: the span from their question to the decision. */
 export type HeldCall = AskedCall & { head: EntryHead; expires_at: number }
-export const callOf = (held: AskedCall): Payment | AnchoredCall => ('payment' in held ? held.payment : held.call)
 type DecidedCall = Omit<ApprovalVerdict, 'status'> & { status: 'approved' | 'rejected' | 'expired' }
 
 /** The span of a question, below the call of the tool that asks. */
@@ -28,10 +30,10 @@ export const callHead = (call?: { trace_id: string; span_id: string }): EntryHea
   scopeHead(call && ({ trace_id: call.trace_id, parent_id: call.span_id } satisfies TraceContext))
 
 export function logCallAsked(unit: Unit, held: AskedCall & { head: EntryHead }, asked: { approval_id: string; reason: string }) {
-  unit.log({ ...held.head, kind: 'approval-requested', ...asked, ...shown(callOf(held)) })
+  unit.log({ ...held.head, kind: 'approval-requested', ...asked, ...shown(held) })
 }
 
-/** Logs the decision. An approved call becomes a job. */
+/** Logs the decision. Approved calls become a job. */
 export function decideCall(
   { jobs, outbox, log, effects, features }: Pick<Lanes, 'jobs' | 'outbox' | 'log' | 'effects' | 'features'>,
   unit: Unit,
@@ -40,24 +42,56 @@ export function decideCall(
 ): void {
   const { approval_id, status } = decided
   const { head } = held
-  const call = callOf(held)
+  const changed = edits && changesOf(held, edits)
   if (status === 'approved') {
-    const input = { ...call.input, ...edits }
-    if (edits) effects.origins.noteEdit(editedInputs(call.input, edits))
-    const kept = features.some((feature) => feature.keepsApproved?.(unit, { tool: call.tool, input, approval_id }))
-    if (!kept) jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { ...call, input, head } satisfies Approved })
+    if (changed) effects.origins.noteEdit(changed)
+    const calls = withEdits(held, edits)
+    const [one] = calls
+    const kept = !('calls' in held) && one && features.some((feature) => feature.keepsApproved?.(unit, { ...one, approval_id }))
+    if (!kept) jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { calls, head } satisfies Approved })
     const run = kept
-      ? { ...NOTHING_DONE, ...ended(call.tool, 'ok', KEPT), ended_at: unit.now }
+      ? { ...NOTHING_DONE, ...ended(one.tool, 'ok', KEPT), ended_at: unit.now }
       : { ...NOTHING_DONE, status: 'running' as const }
     outbox.put(unit, 'approved-runs', approval_id, run satisfies ApprovalRun)
   }
-  const edited = edits && { edits: log.clean(editedInputs(call.input, edits), head.trace_id) }
-  unit.log({ ...head, kind: 'approval-decided', ...decided, ...shown(call), ...edited })
+  const edited = changed && { edits: log.clean(changed, head.trace_id) }
+  unit.log({ ...head, kind: 'approval-decided', ...decided, ...shown(held), ...edited })
 }
 
-const shown = (call: Payment | AnchoredCall) => ({
-  skill_id: call.tool,
-  ...('anchors' in call ? causesOf(call) : { payment: { to: call.to, amount: call.amount } }),
+const editOf = (edits: JsonFields, index: number): unknown => edits[String(index + 1)]
+
+/** The calls as they are made: of several, without those that a person left out. */
+function withEdits(held: AskedCall, edits: JsonFields = {}): Numbered[] {
+  const several = 'calls' in held
+  return callsOf(held).flatMap((call, index) => {
+    const of = several ? editOf(edits, index) : edits
+    return of === null ? [] : [{ ...call, number: index + 1, input: { ...call.input, ...(isJsonFields(of) && of) } }]
+  })
+}
+
+/** What a person changed: of several calls each argument, such as `2.to`, or a whole call. */
+function changesOf(held: AskedCall, edits: JsonFields): EditedInputs {
+  const calls = callsOf(held)
+  if (!('calls' in held)) return editedInputs(calls[0]?.input ?? {}, edits)
+  return Object.assign(
+    {},
+    ...calls.map(({ input }, index): EditedInputs => {
+      const of = editOf(edits, index)
+      if (of === null) return { [index + 1]: { from: input, to: null } }
+      const changed = Object.entries(isJsonFields(of) ? editedInputs(input, of) : {})
+      return Object.fromEntries(changed.map(([name, change]) => [`${index + 1}.${name}`, change]))
+    }),
+  ) as EditedInputs
+}
+
+/** Tools of a question, each once. */
+export const toolsOf = (held: AskedCall): string => [...new Set(callsOf(held).map(({ tool }) => tool))].join(', ')
+
+const shown = (held: AskedCall) => ({
+  skill_id: toolsOf(held),
+  ...('payment' in held && { payment: { to: held.payment.to, amount: held.payment.amount } }),
+  ...('call' in held && causesOf(held.call)),
+  ...('calls' in held && { calls: held.calls.map((call) => ({ tool: call.tool, ...causesOf(call) })) }),
 })
 
 const KEPT = 'its caller may make this call once: it passes when it is made again'
@@ -69,21 +103,28 @@ const causesOf = ({ anchors, origins, named_by }: AnchoredCall) => ({
   ...(named_by && { named_by }),
 })
 
-/** The fields that a person sees beside the input. */
-export function aboutOf(held: AskedCall): object {
-  if ('call' in held) return causesOf(held.call)
-  const { tool: _tool, input: _input, ...about } = held.payment
-  return about
+/** What a person sees: the input of a call with why it waits, or several by their numbers. */
+export function inputsOf(held: AskedCall): object {
+  if ('call' in held) return { ...held.call.input, ...causesOf(held.call) }
+  if ('payment' in held) {
+    const { tool: _tool, input, ...about } = held.payment
+    return { ...input, ...about }
+  }
+  const numbered = Object.fromEntries(held.calls.map(({ input }, index) => [index + 1, input]))
+  return { ...numbered, calls: held.calls.map((call) => ({ tool: call.tool, ...causesOf(call) })) }
 }
 
-/** Equal questions are asked once, wherever their values stand. */
-export function questionOf(held: object): object {
-  if (!('call' in held)) return held
-  const { origins: _origins, named_by: _named_by, ...call } = (held as { call: AnchoredCall }).call
-  return { call }
+/** Equal questions are asked once, wherever their values stand: the questions of what waits. */
+export function questionsOf(held: object): object[] {
+  const { calls, call, ...rest } = held as { calls?: AnchoredCall[]; call?: AnchoredCall }
+  const asked = calls ?? (call && [call])
+  return asked ? asked.map(({ origins: _origins, named_by: _named_by, ...one }) => ({ call: one })) : [rest]
 }
 
-type Approved = (Payment | AnchoredCall) & { head: EntryHead }
+type Numbered = OneCall & { number: number }
+/** A version before this one kept a call alone. */
+type Approved = ({ calls: Numbered[] } | OneCall) & { head: EntryHead }
+const approvedIn = (payload: Approved): Numbered[] => ('calls' in payload ? payload.calls : [{ ...payload, number: 1 }])
 
 /**
  * Makes approved calls: payments by tools that ask nobody again, others with the tools of the
@@ -94,7 +135,7 @@ type Approved = (Payment | AnchoredCall) & { head: EntryHead }
 export function handleCalls(parts: HeldCallsParts): void {
   const { jobs, outbox, unit, features } = parts
   const tools = (): Tools => features.find(({ approvedTools }) => approvedTools)?.approvedTools ?? {}
-  const end = (key: string, run: Omit<ApprovalRun, 'ended_at'>) =>
+  const end = (key: string, run: Ended) =>
     unit((ending) => {
       jobs.done(ending, 'approved-payment', key)
       outbox.put(ending, 'approved-runs', key, { ...run, ended_at: ending.now } satisfies ApprovalRun)
@@ -103,17 +144,43 @@ export function handleCalls(parts: HeldCallsParts): void {
     work: 'run',
     at_once: 1,
     attempts: MOST_DEATHS,
-    run: async ({ key, payload }) => end(key, await perform(parts, tools(), { ...payload, key: `approval:${key}` })),
-    giveUp: ({ key, payload: { tool } }, reason) => end(key, { ...NOTHING_DONE, ...ended(tool, 'unknown', reason) }),
+    run: async ({ key, payload }) => {
+      const runs: NumberedRun[] = []
+      for (const { number, ...call } of approvedIn(payload)) {
+        const own_key = `approval:${key}${number > 1 ? `:${number}` : ''}`
+        runs.push({ number, ...(await perform(parts, tools(), { ...call, head: payload.head, key: own_key })) })
+      }
+      end(key, together(runs))
+    },
+    giveUp: ({ key, payload }, reason) => {
+      const runs = approvedIn(payload).map(({ tool, number }) => ({ number, ...NOTHING_DONE, ...ended(tool, 'unknown', reason) }))
+      end(key, together(runs))
+    },
   })
+}
+
+type NumberedRun = Ended & { number: number }
+
+/** Of several calls, the outputs are by the numbers of the calls. */
+function together(runs: readonly NumberedRun[]): Ended {
+  const [one, ...more] = runs
+  if (!one) throw new Error('an approval has no call')
+  const { number: _number, ...first } = one
+  if (more.length === 0) return first
+  const failed = runs.filter(({ status }) => status !== 'ok')
+  const status = failed.length < runs.length && failed.length > 0 ? 'partial_failure' : first.status
+  const reasons = failed.map(({ steps, reason }) => `${steps[0]?.tool}: ${reason}`)
+  const outputs = Object.fromEntries(runs.map(({ number, outputs: own }) => [number, own]))
+  const reason = reasons.length > 0 ? reasons.join('; ') : null
+  return { ...NOTHING_DONE, status, reason, outputs, steps: runs.flatMap(({ steps }) => steps) }
 }
 
 /** A refusal, such as too little money, is in the log as the end of the effect, too. */
 async function perform(
   { effects, settings, toolbox }: HeldCallsParts,
   tools: Tools,
-  { head, key, ...approved }: Approved & { key: string },
-): Promise<Omit<ApprovalRun, 'ended_at'>> {
+  { head, key, ...approved }: OneCall & { head: EntryHead; key: string },
+): Promise<Ended> {
   const { tool, input } = approved
   if ('anchors' in approved) await toolbox.ready()
   const found = 'anchors' in approved ? toolbox.find(tool) : payingTool(tools[tool], settings())

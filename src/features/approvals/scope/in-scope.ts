@@ -10,7 +10,7 @@ import { approvalDecision, changedInputs, decided, verdictOf, type ApprovalDecis
 import { approvalTopics, decideApproval, findApproval, type DecisionTaken } from '../store/approvals.ts'
 import { handleApprovalEvents, followRuns, handleApprovedRuns } from './approved-runs.ts'
 import { ParkedRuns } from './approvals.ts'
-import { handleCalls } from './held-calls.ts'
+import { callHead, handleCalls } from './held-calls.ts'
 import { warn } from '../../../base/warn.ts'
 import { ADMIN_KEY_ID, type DecidedBy } from '../../../contract/principal.ts'
 import { validTraceparent } from '../../../events/traceparent.ts'
@@ -28,7 +28,11 @@ export function approvalsInScope(scope: Collaborators): readonly ScopeFeature[] 
   handleApprovedRuns(scope)
   handleApprovalEvents({ ...scope, accept: (event) => loop.accept([cleanEvent(event, hider)], 'approval') })
   handleCalls(scope)
-  effects.onAnchored((call, why, place) => parked_runs.askCall({ call }, why, place))
+  effects.onAnchored({
+    ask: (call, why, place) => parked_runs.askCall({ call }, why, place),
+    gather: (turn_id, call, why, place) => parked_runs.gather(turn_id, { call, why, head: callHead(place) }),
+    endTurn: (unit, turn_id, asks) => parked_runs.endTurn(unit, turn_id, asks),
+  })
   const messages = decisionsOn(new ApprovalDecisions({ ...scope, parked_runs }))
   return [parked_runs, followRuns(outbox), { name: 'decisions on approvals', messages, topics: approvalTopics(storeOf(scope.env)) }]
 }
@@ -89,7 +93,7 @@ class ApprovalDecisions {
       return { ok: false, detail: 'the key of this socket was deleted' }
     const found = await findApproval(storeOf(env), decision.id, now())
     if (found?.scope !== scope) return { ok: false, detail: `there is no approval ${decision.id} in this scope` }
-    const edits = changedInputs(found.inputs, decision.edits)
+    const edits = changedInputs(found, decision.edits)
     const flaw = edits && found.status === 'pending' ? await parked_runs.flaw(decision.id, edits) : null
     if (flaw !== null) return { ok: false, detail: `the edit is refused: ${flaw}` }
     return decideApproval(storeOf(env), { ...decision, edits, by, now: now() })

@@ -115,6 +115,7 @@ const AFTER_EXPIRY: Readonly<Record<StoredApproval['kind'], string>> = {
   promotion: 'the scope will ask again',
   payment: 'the agent has to try to pay again',
   call: 'the agent has to call the tool again',
+  calls: 'the agent has to call the tools again',
   activation: 'set the state of the skill to active instead',
 }
 

@@ -8,7 +8,7 @@ export const approvals = sqliteTable(
   {
     id: text().primaryKey(),
     scope: text().notNull(),
-    kind: text({ enum: ['run', 'promotion', 'activation', 'payment', 'call'] })
+    kind: text({ enum: ['run', 'promotion', 'activation', 'payment', 'call', 'calls'] })
       .notNull()
       .default('run'),
     skill_id: text().notNull(),
