@@ -6,7 +6,7 @@ import type { AnchoredCall } from './settings/anchors.ts'
  */
 export type Payment = { tool: string; input: Record<string, unknown>; to: string; amount: number; gives?: string }
 
-/** What a person is asked about: a call of a tool, or several of one turn. */
+/** The subject of a question: a call of a tool, or several of one turn. */
 export type AskedCall = { payment: Payment } | { call: AnchoredCall } | { calls: AnchoredCall[] }
 
 /** The calls, in the order of their numbers, which begin at 1. */

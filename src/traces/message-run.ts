@@ -7,8 +7,9 @@ import type { LogEntry } from '../contract/log-entry.ts'
 
 type Typed = 'turn-started' | 'turn-ended' | 'effect-started' | 'effect-ended' | 'reply-sent' | 'reflex-fired' | 'event-ended'
 type Base = Pick<LogEntry, 'seq' | 'at' | 'event_ids'>
-export type LoggedApproval = Base & { kind: 'approval-requested'; approval_id: string; skill_id: string; version: string; reason: string }
-type LoggedDecision = Base & { kind: 'approval-decided'; approval_id: string; status: string }
+export type LoggedApproval = Base & { kind: 'approval-requested'; approval_id: string; skill_id: string; version?: string; reason: string }
+/** Without a version it is about calls of tools, which no end of a run follows. */
+type LoggedDecision = Base & { kind: 'approval-decided'; approval_id: string; status: string; version?: string }
 /** `questions`: the inputs that the gate lacks. */
 export type LoggedProposal = Base & {
   kind: 'skill-decided'
@@ -75,7 +76,7 @@ export function messageRun(entries: readonly LogEntry[]): MessageRun {
     if (one?.kind === 'reply-sent') run.replies.push(one)
     if (one?.kind === 'approval-requested') open.set(one.approval_id, one)
     if (one?.kind === 'approval-decided') open.delete(one.approval_id)
-    if (one?.kind === 'approval-decided' && one.status === 'approved') run.is_approved = true
+    if (one?.kind === 'approval-decided' && one.status === 'approved' && one.version !== undefined) run.is_approved = true
     if (one?.kind === 'skill-decided') run.question = one.verdict === 'clarify' ? one : null
     if (one?.kind === 'run-ended') run.is_approved = false
   }

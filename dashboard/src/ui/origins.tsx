@@ -6,13 +6,16 @@ export type ShownCall = { input: unknown; origins?: readonly Doubt[]; named_by?:
 
 const isWithin = (path: string, argument: string): boolean => path === argument || path.startsWith(`${argument}.`)
 
-/** Each argument of a call with what named it. A list or an object has the origins of its parts. */
-export function Origins({ call: { input, origins = [], named_by = {} } }: { call: ShownCall }) {
+/**
+ * Each argument of a call with what named it. A list or an object has the origins of its parts.
+ * `of`: the call, where several stand below each other.
+ */
+export function Origins({ call: { input, origins = [], named_by = {} }, of }: { call: ShownCall; of?: string | undefined }) {
   const given = Object.entries((typeof input === 'object' ? input : null) ?? {})
   if (given.length === 0) return null
   return (
     <>
-      <h3>Where its arguments come from</h3>
+      <h3>Where {of === undefined ? 'its arguments' : `the arguments of ${visible(of)}`} come from</h3>
       <ul>
         {given.map(([argument, value]) => {
           const doubts = origins.filter(({ argument: path }) => isWithin(path, argument))

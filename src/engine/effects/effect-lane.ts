@@ -131,7 +131,7 @@ export class EffectLane {
     if (turn_id === null) throw new Error(why)
     const call = { tool, input: input as AnchoredCall['input'], anchors, named_by, ...(asks && { origins: doubts }) }
     if (!this.#asking) throw new Error('nobody asks people')
-    // Who waits for an answer by one address is told of each approval in it.
+    // An answer by one address names the approval of each call: it cannot wait for the turn.
     const is_gathered = 'turn_id' in request.cause && !request.words
     const approval_id = is_gathered ? this.#asking.gather(turn_id, call, why, head) : await this.#asking.ask(call, why, head)
     throw new AwaitsPerson(

@@ -26,6 +26,21 @@ describe('a rule', () => {
     ])
   })
 
+  test('counts each call of a question about several, unless a person changed it or left it out', () => {
+    const of = (nth: number, edits: Decided['edits'] = null) => {
+      const { inputs, skill_id: tool } = asked(nth)
+      const other = { tool: 'http.pay', origins: inputs['origins'] }
+      return asked(nth, {
+        kind: 'calls',
+        skill_id: `${tool}, http.pay`,
+        inputs: { calls: [{ tool, origins: inputs['origins'] }, other] },
+        edits,
+      })
+    }
+    expect(offeredRules([of(3), of(2), of(1)], []).map(({ rule: { tools } }) => tools)).toEqual([['http.mail.send'], ['http.pay']])
+    expect(offeredRules([of(4, { 2: null }), of(3), of(2), of(1)], []).map(({ rule: { tools } }) => tools)).toEqual([['http.mail.send']])
+  })
+
   test.each<[string, Decided[]]>([
     ['two approvals are no habit', [asked(2), asked(1)]],
     ['somebody rejected one', [asked(4, { status: 'rejected' }), asked(3), asked(2), asked(1)]],

@@ -96,6 +96,15 @@ test('a skill that lacks input is an interrupt that asks for text', () => {
   })
 })
 
+test.each([
+  ['at once for calls of tools, which no run follows', undefined, ['RUN_FINISHED']],
+  ['with the run of a skill', '1.0.0', []],
+])('a run that resumes an approval ends %s', (_, version, types) => {
+  const events = new RunEvents({ ...run, event_id: null, approval_id: 'a-1' }, { shows_work: false })
+  const decided = { kind: 'approval-decided', approval_id: 'a-1', status: 'approved', skill_id: 'act', ...(version && { version }) }
+  expect(events.of(entry(decided)).map(({ type }) => type)).toEqual(types)
+})
+
 const started = entry({ kind: 'turn-started', turn_id: 't-1' })
 const replied = (content: string) => entry({ kind: 'reply-sent', turn_id: 't-1', reflex_id: null, content })
 const parts = (...given: [from: number, content: string][]) => given.map(([from, content]) => ({ turn_id: 't-1', from, content }))

@@ -4,7 +4,7 @@ import { messageEntry, messageRun } from '../../../src/traces/message-run.ts'
 
 const entry = (kind: string, fields: Record<string, unknown> = {}) => ({ seq: 1, kind, event_ids: ['e-1'], ...fields }) as never as LogEntry
 const asked = (id: string) => entry('approval-requested', { approval_id: id, skill_id: 'network-block' })
-const decided = (id: string, status: string) => entry('approval-decided', { approval_id: id, status })
+const decided = (id: string, status: string) => entry('approval-decided', { approval_id: id, status, version: '1.0.0' })
 const proposed = (decision: unknown) => entry('skill-decided', { proposal_id: 'p-1', decision })
 
 test('a run waits for the newest approval that is not decided', () => {
@@ -15,6 +15,11 @@ test('a run waits for the newest approval that is not decided', () => {
 test.each(['skill-applied', 'skill-refused', 'skill-reused'])('an approved run works until %s', (kind) => {
   expect(messageRun([asked('a-1'), decided('a-1', 'approved')]).is_approved).toBe(true)
   expect(messageRun([asked('a-1'), decided('a-1', 'approved'), entry(kind)]).is_approved).toBe(false)
+})
+
+test('an approved call of a tool leaves nothing to wait for: no run follows', () => {
+  const calls = entry('approval-decided', { approval_id: 'a-1', status: 'approved' })
+  expect(messageRun([asked('a-1'), calls])).toMatchObject({ approval: null, is_approved: false })
 })
 
 test('a question stays until another proposal is decided', () => {

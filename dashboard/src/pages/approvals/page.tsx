@@ -10,7 +10,7 @@ import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { useKeys, useSelection } from '../../ui/use-keys.ts'
 import { Decide, type DecideVerb } from './decide.tsx'
 import { Rules } from './rules.tsx'
-import { calledWith, type ShownApproval, WillHappen } from './will-happen.tsx'
+import { callsOf, type ShownApproval, WillHappen } from './will-happen.tsx'
 import { part, useGet } from '../../api/index.ts'
 import { Json } from '../../ui/json.tsx'
 import { usd } from '../../ui/numbers.ts'
@@ -38,7 +38,8 @@ function Detail({ id, listed, onDecide }: DetailProps) {
   const { value, problem, reload } = useGet<ShownApproval>(`/v1/approvals/${part(id)}`, { every_ms: SHOWN_EVERY_MS })
   const approval = value ?? listed
   if (!approval) return problem && <ErrorBox problem={problem} onRetry={reload} />
-  const { kind, scope, inputs, why, status, reason } = approval
+  const { scope, inputs, why, status, reason } = approval
+  const calls = callsOf(approval)
   return (
     <section class="card detail" aria-label="Approval">
       <div class="heading">
@@ -68,8 +69,10 @@ function Detail({ id, listed, onDecide }: DetailProps) {
       )}
       <h3>Inputs</h3>
       <Json value={inputs} label="Inputs" />
-      {kind === 'call' && <Origins call={calledWith(inputs)} />}
-      {kind === 'call' && <Rules key={scope} scope={scope} />}
+      {calls.map((call, index) => (
+        <Origins key={index} call={call} of={calls.length > 1 ? `${index + 1}, ${call.tool}` : undefined} />
+      ))}
+      {calls.length > 0 && <Rules key={scope} scope={scope} />}
       <h3>{status === 'pending' ? 'What will happen' : 'Plan'}</h3>
       <WillHappen approval={approval} />
       <Run approval={approval} />

@@ -11,6 +11,14 @@ export type ShownApproval = z.infer<typeof approval>
 export function calledWith({ origins, named_by, anchors: _anchors, ...input }: ShownApproval['inputs']): ShownCall {
   return { input, ...({ origins, named_by } as Pick<ShownCall, 'origins' | 'named_by'>) }
 }
+type WaitingCall = ShownCall & { tool: string }
+
+/** The calls of a question that waits, by their numbers from 1. */
+export function callsOf({ kind, skill_id, inputs }: ShownApproval): WaitingCall[] {
+  if (kind === 'call') return [{ tool: skill_id, ...calledWith(inputs) }]
+  const about = kind === 'calls' ? (inputs.calls as Omit<WaitingCall, 'input'>[]) : []
+  return about.map((call, index) => ({ ...call, input: inputs[index + 1] }))
+}
 type PlannedStep = { name?: string; tool: string; args: Record<string, unknown> }
 type Skill = {
   manifest: null | {
@@ -26,6 +34,16 @@ export function WillHappen({ approval }: { approval: ShownApproval }) {
   const isRun = kind === 'run'
   const scrip = `${String(inputs.amount)} scrip`
   const { value: skill } = useGet<Skill>(isRun && hasRole('viewer') ? `/v1/skills/${part(`${skill_id}@${version}`)}` : null)
+  if (kind === 'calls')
+    return (
+      <ol class="steps">
+        {callsOf(approval).map(({ tool, input }, index) => (
+          <li key={index}>
+            Calls <code>{tool}</code> once <Json value={input} label={`Arguments of ${tool}`} />
+          </li>
+        ))}
+      </ol>
+    )
   if (kind === 'call' || kind === 'payment')
     return (
       <p>

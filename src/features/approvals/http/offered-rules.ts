@@ -35,7 +35,8 @@ type DecidedCall = { tool: string; origins: Doubt[]; is_approved: boolean }
 
 /** The calls of a question with what is in doubt. One that was changed is not approved. */
 function callsIn({ kind, skill_id, inputs, status, edits }: Decided): DecidedCall[] {
-  const asked = kind === 'call' ? [{ ...inputs, tool: skill_id }] : kind === 'calls' ? (inputs['calls'] as { tool: string; origins?: unknown }[]) : []
+  const asked =
+    kind === 'call' ? [{ ...inputs, tool: skill_id }] : kind === 'calls' ? (inputs['calls'] as { tool: string; origins?: unknown }[]) : []
   return asked.map(({ tool, origins }: { tool: string; origins?: unknown }, index) => ({
     tool,
     origins: Array.isArray(origins) ? (origins as Doubt[]) : [],

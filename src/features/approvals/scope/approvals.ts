@@ -161,7 +161,8 @@ export class ParkedRuns implements ScopeFeature {
     if ('activation' in parked) return
     // A question that was withdrawn is not waited for: only promotions are.
     if (status === 'withdrawn') return
-    if ('payment' in parked || 'call' in parked || 'calls' in parked) return decideCall(this.#parts, unit, parked, { ...verdict, approval_id, status })
+    if ('payment' in parked || 'call' in parked || 'calls' in parked)
+      return decideCall(this.#parts, unit, parked, { ...verdict, approval_id, status })
     if (status === 'approved') {
       if (edits) this.#parts.effects.origins.noteEdit(editedInputs(parked.inputs, edits))
       const payload: HeldRun = { ...parked, decided: { by, reason }, ...(edits && { edits }) }

@@ -69,7 +69,7 @@ function withEdits(held: AskedCall, edits: JsonFields = {}): Numbered[] {
   })
 }
 
-/** What a person changed: of several calls each argument, such as `2.to`, or a whole call. */
+/** The changes that a person made: each argument of a call, such as `2.to`, or a call left out. */
 function changesOf(held: AskedCall, edits: JsonFields): EditedInputs {
   const calls = callsOf(held)
   if (!('calls' in held)) return editedInputs(calls[0]?.input ?? {}, edits)
@@ -103,7 +103,7 @@ const causesOf = ({ anchors, origins, named_by }: AnchoredCall) => ({
   ...(named_by && { named_by }),
 })
 
-/** What a person sees: the input of a call with why it waits, or several by their numbers. */
+/** The inputs that a person sees, with why a call waits; several calls are by their numbers. */
 export function inputsOf(held: AskedCall): object {
   if ('call' in held) return { ...held.call.input, ...causesOf(held.call) }
   if ('payment' in held) {
@@ -161,7 +161,7 @@ export function handleCalls(parts: HeldCallsParts): void {
 
 type NumberedRun = Ended & { number: number }
 
-/** Of several calls, the outputs are by the numbers of the calls. */
+/** The end of all calls; their outputs are by the numbers of the calls. */
 function together(runs: readonly NumberedRun[]): Ended {
   const [one, ...more] = runs
   if (!one) throw new Error('an approval has no call')

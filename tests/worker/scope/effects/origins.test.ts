@@ -85,13 +85,18 @@ describe('a destination of a call', () => {
       return { scope, errors, question }
     }
     const decide = (id: string, json: object) => call(`/v1/approvals/${id}/approve`, { json })
-    const decided = async (scope: string) => (await entriesOf(stubOf(scope), 'approval-decided' as never)) as unknown as { edits?: unknown }[]
+    const decided = async (scope: string) =>
+      (await entriesOf(stubOf(scope), 'approval-decided' as never)) as unknown as { edits?: unknown }[]
 
     test('is one question, which names each call with its argument, its origin and the text', async () => {
       const { scope, errors, question } = await askedOnce('a@evil.example')
       const waits = errors.map((error) => error.split(': it waits for ')[1])
       expect(waits).toEqual([...three.map(() => `the approval ${question.id}`), 'an approval already'])
-      expect(question).toMatchObject({ kind: 'calls', skill_id: mail.name, inputs: { 1: { to: three[0] }, 2: { to: three[1] }, 3: { to: three[2] } } })
+      expect(question).toMatchObject({
+        kind: 'calls',
+        skill_id: mail.name,
+        inputs: { 1: { to: three[0] }, 2: { to: three[1] }, 3: { to: three[2] } },
+      })
       const around = expect.stringContaining('send it to')
       expect(question.inputs.calls).toEqual(
         three.map((value) => ({
@@ -105,8 +110,11 @@ describe('a destination of a call', () => {
       await decide(question.id, {})
       await ended(question.id)
       expect(sent()).toEqual([...three])
-      expect((await call(`/v1/approvals/${question.id}`)).body.run).toMatchObject({ status: 'ok', outputs: { 1: { sent: true }, 3: { sent: true } } })
-      // What was approved names nothing for later calls.
+      expect((await call(`/v1/approvals/${question.id}`)).body.run).toMatchObject({
+        status: 'ok',
+        outputs: { 1: { sent: true }, 3: { sent: true } },
+      })
+      // An approval names nothing for later calls.
       expect(await turn(scope, 'again', three[0])).toHaveLength(1)
       expect((await asked(scope))[0]).toMatchObject({ kind: 'call', inputs: { to: three[0] } })
     })
@@ -114,7 +122,10 @@ describe('a destination of a call', () => {
     test('may be approved for some of them, and changed; the log keeps which', async () => {
       const { scope, question } = await askedOnce()
       const edits = { 1: null, 2: { to: 'dave@example.com' }, 3: { to: three[2] } }
-      expect(await decide(question.id, { edits })).toMatchObject({ status: 200, body: { edits: { 1: null, 2: { to: 'dave@example.com' } } } })
+      expect(await decide(question.id, { edits })).toMatchObject({
+        status: 200,
+        body: { edits: { 1: null, 2: { to: 'dave@example.com' } } },
+      })
       await ended(question.id)
       expect(sent()).toEqual(['dave@example.com', three[2]])
       const changes = { 1: { from: { to: three[0] }, to: null }, '2.to': { from: three[1], to: 'dave@example.com' } }

@@ -101,7 +101,7 @@ function stateOf({ status, error, outcome, waiting, accepted_at, ended_at }: Eve
   const { approval, question, is_approved } = run
   if (approval) {
     const text =
-      `The skill ${approval.skill_id} waits for the approval ${approval.approval_id}: an operator decides. ` +
+      `${approval.version === undefined ? '' : 'The skill '}${approval.skill_id} waits for the approval ${approval.approval_id}: an operator decides. ` +
       'With such a key, answer this task with the data {"decision": "approve"} or {"decision": "reject", "reason": "…"}.'
     return { state: TaskState.TASK_STATE_INPUT_REQUIRED, text, at: approval.at }
   }

@@ -121,7 +121,8 @@ export class RunEvents {
   #resumed(entry: MessageEntry): UiEvent[] {
     if (entry.kind === 'approval-decided' && entry.approval_id === this.#run.approval_id) {
       this.#decided = true
-      return entry.status === 'approved' ? [] : this.#end(this.#finished({ type: 'success' }, { status: entry.status }))
+      const has_run = entry.status === 'approved' && entry.version !== undefined
+      return has_run ? [] : this.#end(this.#finished({ type: 'success' }, { status: entry.status }))
     }
     const isRejection = entry.kind === 'skill-decided' && entry.verdict !== 'allow'
     if (!this.#decided || (entry.kind !== 'run-ended' && !isRejection)) return []
@@ -196,8 +197,9 @@ function patchOf(before: Fields, after: Fields): object[] {
 }
 
 function approvalOf({ approval_id: id, skill_id, version, reason }: LoggedApproval): Interrupt {
-  const message = `${skill_id} ${version} needs an approval: ${reason}`
-  return { id, reason: 'approval_required', message, responseSchema: answer, metadata: { skill_id, version } }
+  const what = version === undefined ? skill_id : `${skill_id} ${version}`
+  const metadata = { skill_id, ...(version !== undefined && { version }) }
+  return { id, reason: 'approval_required', message: `${what} needs an approval: ${reason}`, responseSchema: answer, metadata }
 }
 
 function clarifyOf({ verdict, dry_run, proposal_id, skill_id, reason }: LoggedProposal): Interrupt[] {
