@@ -17,7 +17,7 @@ import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 
 type HeldCallsParts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now' | 'features'>
 type Tools = Readonly<Record<string, ToolDefinition>>
-type Ended = Omit<ApprovalRun, 'ended_at'>
+type CallEnd = Omit<ApprovalRun, 'ended_at'>
 
 type OneCall = Payment | AnchoredCall
 
@@ -135,7 +135,7 @@ const approvedIn = (payload: Approved): Numbered[] => ('calls' in payload ? payl
 export function handleCalls(parts: HeldCallsParts): void {
   const { jobs, outbox, unit, features } = parts
   const tools = (): Tools => features.find(({ approvedTools }) => approvedTools)?.approvedTools ?? {}
-  const end = (key: string, run: Ended) =>
+  const end = (key: string, run: CallEnd) =>
     unit((ending) => {
       jobs.done(ending, 'approved-payment', key)
       outbox.put(ending, 'approved-runs', key, { ...run, ended_at: ending.now } satisfies ApprovalRun)
@@ -159,10 +159,10 @@ export function handleCalls(parts: HeldCallsParts): void {
   })
 }
 
-type NumberedRun = Ended & { number: number }
+type NumberedRun = CallEnd & { number: number }
 
 /** The end of all calls; their outputs are by the numbers of the calls. */
-function together(runs: readonly NumberedRun[]): Ended {
+function together(runs: readonly NumberedRun[]): CallEnd {
   const [one, ...more] = runs
   if (!one) throw new Error('an approval has no call')
   const { number: _number, ...first } = one
@@ -180,7 +180,7 @@ async function perform(
   { effects, settings, toolbox }: HeldCallsParts,
   tools: Tools,
   { head, key, ...approved }: OneCall & { head: EntryHead; key: string },
-): Promise<Ended> {
+): Promise<CallEnd> {
   const { tool, input } = approved
   if ('anchors' in approved) await toolbox.ready()
   const found = 'anchors' in approved ? toolbox.find(tool) : payingTool(tools[tool], settings())
