@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { migratedDatabases } from '../deploy/database-id.ts'
 import { freePort } from './free-port.ts'
@@ -114,14 +114,10 @@ export async function startServer({
     String(options.inspector_port ?? 0),
     '--show-interactive-dev-session=false',
   ]
-  const group = new ProcessGroup(
-    process.execPath,
-    [wranglerScript(project), 'dev', ...moduleOf({ project, config, script }), ...where, ...own, ...bound],
-    {
-      cwd: project,
-      env: wranglerEnv(env),
-    },
-  )
+  const group = new ProcessGroup(process.execPath, [...programOf({ project, config, script }), ...where, ...own, ...bound], {
+    cwd: project,
+    env: wranglerEnv(env),
+  })
   const log = collect(group, options.output)
   const ended = new Promise<void>((resolve) => {
     group.child.once('exit', () => resolve()).once('error', () => resolve())
@@ -138,12 +134,16 @@ export async function startServer({
   return { url, port, log, ended, stop: () => group.stop(), kill9: () => group.kill() }
 }
 
-/** Tests build this package's Worker once, and name its folder in `REFLEX_BUILT`. */
-function moduleOf({ project, config, script }: { project: string; config: string; script: string | undefined }): string[] {
-  if (script !== undefined) return [resolve(project, script)]
-  const built = process.env['REFLEX_BUILT']
-  const is_own = project === packageFolder && config === 'wrangler.toml'
-  return built !== undefined && is_own ? [join(built, 'index.js'), '--no-bundle'] : []
+/**
+ * The program that serves a Worker: `wrangler dev`. Tests build this package's Worker once, and
+ * `REFLEX_SERVER` names their program, which takes the same options: it starts with a third of the
+ * work.
+ */
+function programOf({ project, config, script }: { project: string; config: string; script: string | undefined }): string[] {
+  const server = process.env['REFLEX_SERVER']
+  const is_own = script === undefined && project === packageFolder && config === 'wrangler.toml'
+  if (server !== undefined && is_own) return [server]
+  return [wranglerScript(project), 'dev', ...(script === undefined ? [] : [resolve(project, script)])]
 }
 
 function collect({ child }: ProcessGroup, output?: (text: string) => void): () => string {

@@ -1,6 +1,10 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import type { TestProject } from 'vitest/node'
+import { unstable_getMiniflareWorkerOptions as optionsOf } from 'wrangler'
 import { buildDashboard } from '../../cli/lib/dashboard.ts'
 import { bundle, migrate } from '../../cli/lib/local-server.ts'
+import { packageFolder } from '../../cli/lib/package.ts'
 import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
 
 declare module 'vitest' {
@@ -18,7 +22,8 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
   // First: a bundle has what the dashboard's build writes.
   await buildDashboard()
   await Promise.all([bundle(built.path), migrate({ persist_to: migrated.path })])
-  process.env['REFLEX_BUILT'] = built.path
+  writeFileSync(path.join(built.path, 'options.json'), JSON.stringify(optionsOf(path.join(packageFolder, 'wrangler.toml')).workerOptions))
+  Object.assign(process.env, { REFLEX_SERVER: path.join(import.meta.dirname, 'serve.ts'), REFLEX_BUILT: built.path })
   provide('migrated', migrated.path)
   provide('demo', demo.path)
   return async () => {

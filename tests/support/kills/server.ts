@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import type { Readable } from 'node:stream'
@@ -9,6 +9,7 @@ import { unstable_getMiniflareWorkerOptions as optionsOf } from 'wrangler'
 import { migrate } from '../../../cli/lib/local-server.ts'
 import { packageFolder } from '../../../cli/lib/package.ts'
 import { wrangler } from '../../../cli/lib/wrangler.ts'
+import { modulesIn } from '../built-modules.ts'
 
 export const ADMIN_KEY = 'crash-admin-key'
 /** Miniflare takes this for the runtime: it keeps the configuration, and runs nothing. */
@@ -93,13 +94,3 @@ async function portOf(control: Readable): Promise<string> {
   }
   throw new Error('workerd ended before it listened')
 }
-
-const types = { '.js': 'ESModule', '.wasm': 'CompiledWasm', '.sql': 'Text' } as const
-
-/** The main module comes first. */
-const modulesIn = (bundle: string) =>
-  ['index.js', ...readdirSync(bundle).filter((name) => !name.endsWith('.js'))].flatMap((name) => {
-    const type = types[path.extname(name) as keyof typeof types]
-    const file = path.join(bundle, name)
-    return type ? [{ type, path: file, contents: type === 'CompiledWasm' ? readFileSync(file) : readFileSync(file, 'utf8') }] : []
-  })
