@@ -10,7 +10,7 @@ const [seed = String(randomInt(MOST_SEED)), times = '2'] = process.argv.slice(2)
 const tests = readdirSync('tests', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
   .map((name) => path.join('tests', name))
-const files = tests.filter((file) => /assertProperty\(|VITE_PROPERTY_SEED/.test(readFileSync(file, 'utf8')))
+const files = tests.filter((file) => /assertProperty\(|seedsOf\(/.test(readFileSync(file, 'utf8')))
 
 console.log(`seed ${seed}, ${times} times the runs of npm test, ${files.length} files`)
 const { status } = spawnSync('npx', ['vitest', 'run', '--testTimeout', '600000', ...files], {

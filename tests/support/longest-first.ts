@@ -40,7 +40,7 @@ export class LongestFirst extends BaseSequencer {
       const index = LONGEST.indexOf(path.relative(tests, moduleId))
       return index < 0 ? LONGEST.length : index
     }
-    const projects = ['worker', 'testing', 'walk', 'unit']
+    const projects = ['crash', 'crash-node', 'worker', 'testing', 'walk', 'unit']
     const place = ({ project }: TestSpecification) => projects.indexOf(project.name)
     return (await super.sort(files)).toSorted((one, other) => place(one) - place(other) || rank(one) - rank(other))
   }

@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { seededRandom } from '../../support/random.ts'
 import { call, fetchRaw } from '../../support/http.ts'
+import { seedsOf } from '../../support/property.ts'
 import { freshScope } from '../../support/scopes.ts'
 
 type Schema = { $ref?: string; [keyword: string]: unknown }
@@ -14,8 +15,9 @@ type Operation = {
 }
 type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
 
-/** A longer run sets both, and another seed finds other requests. */
-const { VITE_PROPERTY_SEED = '20261123', VITE_PROPERTY_TIMES = '1' } = import.meta.env
+/** Another seed finds other requests. A longer run sets the times. */
+const SEEDS = seedsOf(20261123)
+const { VITE_PROPERTY_TIMES = '1' } = import.meta.env
 const EACH = 3 * Number(VITE_PROPERTY_TIMES)
 const DEEPEST = 4
 
@@ -174,14 +176,14 @@ async function flawOf({ path, method, body, type }: Sent, { responses }: Operati
   return checked.success ? null : `${status} does not fit its schema: ${z.prettifyError(checked.error)} in ${text.slice(0, 500)}`
 }
 
-test(`each operation answers generated requests as it declares, with seed ${VITE_PROPERTY_SEED}`, { timeout: 60_000 * EACH }, async () => {
+test.each(SEEDS)('each operation answers generated requests as it declares, with seed %d', { timeout: 60_000 * EACH }, async (seed) => {
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ at: `${method} ${path}`, operation })),
   )
   expect(operations.length).toBeGreaterThan(100)
   const flaws: string[] = []
   for (const [index, { at, operation }] of operations.entries()) {
-    const values = new Values(Number(VITE_PROPERTY_SEED) + index, document.components.schemas)
+    const values = new Values(seed + index, document.components.schemas)
     const scope = freshScope()
     for (let number = 0; number < EACH; number += 1) {
       const sent = requestOf(at, operation, { values, scope, valid: number % 2 === 0 })
