@@ -33,7 +33,11 @@ type Given = Parameters<typeof reflex>[1]
 async function json<Result>(args: readonly string[], given: Given = {}): Promise<Result> {
   return JSON.parse(succeeded(await run([...args, '--json'], given)).stdout) as Result
 }
-const run = (args: readonly string[], given: Given = {}): Promise<Ran> => reflex(args, { ...given, env: { ...env, ...given.env } })
+/** In a process of its own, as a person runs it. */
+const spawned = (args: readonly string[], given: Given = {}): Promise<Ran> => reflex(args, { ...given, env: { ...env, ...given.env } })
+/** In this process where the command reads no input, and is not interrupted. */
+const run = (args: readonly string[], given: Given = {}): Promise<Ran> =>
+  given.input === undefined && !given.onStart ? reflexHere(args, { ...env, ...given.env }) : spawned(args, given)
 const lines = ({ stdout }: Ran): unknown[] =>
   stdout
     .trim()
@@ -64,30 +68,30 @@ const idsIn = async (scope: string): Promise<string[]> =>
 
 test('login stores a profile that only its owner can read, and later commands use it', async () => {
   const bare = { env: { REFLEX_URL: '', REFLEX_KEY: '' } }
-  const unknown = await run(['scope', 'list'], bare)
+  const unknown = await spawned(['scope', 'list'], bare)
   expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('reflex login') })
 
-  const wrong = await run(['login', '--url', server.url], { ...bare, input: 'no-such-key\n' })
+  const wrong = await spawned(['login', '--url', server.url], { ...bare, input: 'no-such-key\n' })
   expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('401') })
-  const login = succeeded(await run(['login', '--url', `${server.url}/`, '--profile', 'local'], { ...bare, input: `${ADMIN_KEY}\n` }))
+  const login = succeeded(await spawned(['login', '--url', `${server.url}/`, '--profile', 'local'], { ...bare, input: `${ADMIN_KEY}\n` }))
   const stored = path.join(folder, 'config', 'reflex', 'profiles.json')
   expect(((await stat(stored)).mode & 0o777).toString(8)).toBe('600')
   expect(login.stdout + login.stderr + wrong.stderr).not.toMatch(/e2e-admin-key|no-such-key/)
-  expect(await json(['scope', 'list'], bare)).toMatchObject({ next_cursor: null })
+  expect(JSON.parse(succeeded(await spawned(['scope', 'list', '--json'], bare)).stdout)).toMatchObject({ next_cursor: null })
 
   // The key of a profile is not sent to another server.
-  expect(await run(['scope', 'list', '--url', 'http://127.0.0.1:1'], bare)).toMatchObject({ code: 2 })
-  succeeded(await run(['logout'], bare))
+  expect(await spawned(['scope', 'list', '--url', 'http://127.0.0.1:1'], bare)).toMatchObject({ code: 2 })
+  succeeded(await spawned(['logout'], bare))
   expect(await readFile(stored, 'utf8')).not.toContain(ADMIN_KEY)
 })
 
 test('wrong usage ends with 2, a failure with 1, and both say what to do', async () => {
-  expect(await run(['scope', 'shwo', 'a'])).toMatchObject({ code: 2, stderr: expect.stringContaining('show') })
-  expect(await run(['events', 'list', '--limit', '0'])).toMatchObject({ code: 2 })
-  expect(await run(['events', 'show', 'no-such-event'])).toMatchObject({ code: 1, stderr: expect.stringContaining('was not found') })
-  const away = await run(['scope', 'list'], { env: { REFLEX_URL: 'http://127.0.0.1:1' } })
+  expect(await spawned(['scope', 'shwo', 'a'])).toMatchObject({ code: 2, stderr: expect.stringContaining('show') })
+  expect(await spawned(['events', 'list', '--limit', '0'])).toMatchObject({ code: 2 })
+  expect(await spawned(['events', 'show', 'no-such-event'])).toMatchObject({ code: 1, stderr: expect.stringContaining('was not found') })
+  const away = await spawned(['scope', 'list'], { env: { REFLEX_URL: 'http://127.0.0.1:1' } })
   expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('reflex doctor') })
-  expect(await run(['--help'])).toMatchObject({ code: 0, stdout: expect.stringContaining('doctor') })
+  expect(await spawned(['--help'])).toMatchObject({ code: 0, stdout: expect.stringContaining('doctor') })
 })
 
 test('events are sent from files, arrays and standard input, with the given scope and type', async () => {
@@ -227,7 +231,7 @@ test('doctor checks the server, and fails for a wrong key or address', async () 
   expect(checks.map(({ name }) => name)).toEqual(expect.arrayContaining(names))
   expect(checks.filter(({ level }) => level === 'failed')).toEqual([])
   expect(await run(['doctor'], { env: { REFLEX_KEY: 'wrong' } })).toMatchObject({ code: 1, stdout: expect.stringContaining('✗ key') })
-  expect(await run(['doctor'], { env: { REFLEX_URL: 'http://127.0.0.1:1' } })).toMatchObject({ code: 1 })
+  expect(await spawned(['doctor'], { env: { REFLEX_URL: 'http://127.0.0.1:1' } })).toMatchObject({ code: 1 })
 })
 
 test('reflexes are pushed, tested on this machine and on the server, promoted and pulled', async () => {
@@ -356,7 +360,7 @@ test('a trace is listed, drawn, exported and replayed, and a changed file is ref
   expect(await run(['trace', 'replay', output])).toMatchObject({ code: 1 })
 })
 
-const here = (args: string): Promise<Ran> => reflexHere(args.split(' '), { url: server.url, key: ADMIN_KEY })
+const here = (args: string): Promise<Ran> => run(args.split(' '))
 /** The JSON of a command that must succeed. */
 const madeHere = async <Result>(args: string): Promise<Result> => JSON.parse(succeeded(await here(`${args} --json`)).stdout) as Result
 
@@ -415,7 +419,7 @@ test('a reflex is listed, found, tried, offered for and sold, and a service is a
   await ask(server.url, scopePath('shop/cli-cook'), { method: 'PATCH', body: { context_limit: 7 } })
   await ask(server.url, `${scopePath(buyer)}/events?wait=outcome`, { body: message('refund') })
   const { key } = await madeHere<{ key: string }>('keys create cli-maker --role operator --scope maker/*')
-  succeeded(await reflexHere(['push', at, '--state', 'active'], { url: server.url, key }))
+  succeeded(await run(['push', at, '--state', 'active'], { env: { REFLEX_KEY: key } }))
   await eventually(async () => (await here(`ledger mint scope:${buyer} 100`)).code === 0, 'the account opens')
 
   type Listed = { listing_id: string }

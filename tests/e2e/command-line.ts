@@ -9,9 +9,13 @@ type Options = { env?: Record<string, string>; input?: string; isOpen?: boolean;
 
 export const reflex = (args: readonly string[], options: Options = {}): Promise<Ran> => script('cli/reflex.js', args, options)
 
-/** Runs a command in this process, which takes a fraction of the time. */
-export async function reflexHere(args: readonly string[], { url, key }: { url: string; key: string }): Promise<Ran> {
+// Each command that runs here listens to signals.
+process.setMaxListeners(0)
+
+/** Runs a command in this process, with these variables, which takes a fraction of the time. */
+export async function reflexHere(args: readonly string[], variables: Record<string, string> = {}): Promise<Ran> {
   const written = { stdout: '', stderr: '' }
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value)
   const names = ['stdout', 'stderr'] as const
   const spies = names.map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((chunk) => {
@@ -21,8 +25,10 @@ export async function reflexHere(args: readonly string[], { url, key }: { url: s
   )
   process.exitCode = undefined
   try {
-    return { code: await main(['--url', url, '--key', key, ...args]), ...written }
+    const code = await main(args)
+    return { code, ...written }
   } finally {
+    vi.unstubAllEnvs()
     for (const spy of spies) spy.mockRestore()
     process.exitCode = undefined
   }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { ADMIN_KEY, ask, eventually, scopePath, temporaryState } from './api.ts'
-import { reflex } from './command-line.ts'
+import { reflexHere } from './command-line.ts'
 import { scriptedModel, type ScriptedModel } from './scripted-model.ts'
 
 const state = await temporaryState()
@@ -84,10 +84,10 @@ test('what a model repeats is learned, proved and taken over, caught when the mo
 
   const candidate = (await ask<Run>(server.url, `/v1/learn/runs/${run.run_id}`)).candidates[0]
   const env = { REFLEX_URL: server.url, REFLEX_KEY: ADMIN_KEY }
-  const shown = await reflex(['learn', 'show', run.run_id, candidate?.id ?? ''], { env })
+  const shown = await reflexHere(['learn', 'show', run.run_id, candidate?.id ?? ''], env)
   expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('which proves more than') })
   const trace = /trace ([\da-f]{32})/.exec(shown.stdout)?.[1] ?? ''
-  expect(await reflex(['trace', 'show', trace], { env })).toMatchObject({
+  expect(await reflexHere(['trace', 'show', trace], env)).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('invoke_agent prompted'),
   })

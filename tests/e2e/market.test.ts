@@ -3,7 +3,9 @@ import type { Story } from '../../examples/market/trade.ts'
 import { script } from './command-line.ts'
 
 test('the example learns, sells without a model, buys, spares model calls, pays a royalty, and loses no unit', async () => {
-  const { code, stdout, stderr } = await script('examples/market/index.ts', ['--json', '--mails', '1000'])
+  const { REFLEX_SERVER = '', REFLEX_BUILT = '' } = process.env
+  const env = { REFLEX_SERVER, REFLEX_BUILT }
+  const { code, stdout, stderr } = await script('examples/market/index.ts', ['--json', '--mails', '1000'], { env })
   expect({ code, stderr }).toMatchObject({ code: 0 })
   const { learned, purchases, resale, accounts, audit, buyer_calls, before } = JSON.parse(stdout) as Story
   expect(learned.length).toBeGreaterThan(0)

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { newSpanId, newTraceId } from '../../src/core/event.ts'
 import { ADMIN_KEY, ask, OFFLINE, temporaryState } from './api.ts'
-import { reflex } from './command-line.ts'
+import { reflex, reflexHere } from './command-line.ts'
 
 const state = await temporaryState()
 const SCOPE = 'chat/receipts'
@@ -59,17 +59,21 @@ test('a receipt is checked without the server, also of a scope that was killed b
   const second = await said('after')
   const given = ['--url', server.url, '--key', ADMIN_KEY]
   for (const [name, trace_id] of Object.entries({ first, second }))
-    expect(await reflex(['trace', 'receipt', trace_id, '--scope', SCOPE, '--output', file(name), '--neighbours', ...given])).toMatchObject({
+    expect(
+      await reflexHere(['trace', 'receipt', trace_id, '--scope', SCOPE, '--output', file(name), '--neighbours', ...given]),
+    ).toMatchObject({
       code: 0,
     })
   const masked = await said('log me in', { login: { password: '0712' } })
-  expect(await reflex(['trace', 'receipt', masked, '--scope', SCOPE, '--output', file('masked'), '--neighbours', ...given])).toMatchObject({
+  expect(
+    await reflexHere(['trace', 'receipt', masked, '--scope', SCOPE, '--output', file('masked'), '--neighbours', ...given]),
+  ).toMatchObject({
     code: 0,
   })
-  const opened = await reflex(['receipts', 'open', masked, '--scope', SCOPE, '--value', '0712', '--json', ...given])
+  const opened = await reflexHere(['receipts', 'open', masked, '--scope', SCOPE, '--value', '0712', '--json', ...given])
   const { salt } = JSON.parse(opened.stdout) as { salt: string }
-  expect(await reflex(['trace', 'export', second, '--scope', SCOPE, '--output', file('export'), ...given])).toMatchObject({ code: 0 })
-  expect(await reflex(['trace', 'bundle', '--scope', SCOPE, '--output', file('incident'), ...given])).toMatchObject({ code: 0 })
+  expect(await reflexHere(['trace', 'export', second, '--scope', SCOPE, '--output', file('export'), ...given])).toMatchObject({ code: 0 })
+  expect(await reflexHere(['trace', 'bundle', '--scope', SCOPE, '--output', file('incident'), ...given])).toMatchObject({ code: 0 })
   await writeFile(file('keys.json'), await (await fetch(`${server.url}/.well-known/reflex-receipts.json`)).text())
   await server.stop()
 
@@ -81,10 +85,10 @@ test('a receipt is checked without the server, also of a scope that was killed b
     flaws: [],
     tallies: expect.arrayContaining([{ kind: 'reflex', proved: 1, signed: 0, differs: 0, unsigned: 0 }]),
   })
-  const table = await reflex(['verify', file('second'), '--keys', file('keys.json')])
+  const table = await reflexHere(['verify', file('second'), '--keys', file('keys.json')])
   expect(table.stdout).toMatch(/DECISION +PROVED +ONLY SIGNED +DIFFERS +NOT SIGNED\n/)
 
-  const exported = await reflex(['verify', file('export'), file('second'), file('incident'), '--keys', file('keys.json')])
+  const exported = await reflexHere(['verify', file('export'), file('second'), file('incident'), '--keys', file('keys.json')])
   expect(exported).toMatchObject({ code: 0, stdout: expect.stringContaining('Decisions are made again from a receipt alone') })
   await writeFile(file('changed'), (await readFile(file('export'), 'utf8')).replaceAll('hello after', 'hullo after'))
   expect(await reflex(['verify', file('changed'), '--keys', file('keys.json')])).toMatchObject({ code: 1 })
@@ -97,7 +101,7 @@ test('a receipt is checked without the server, also of a scope that was killed b
   expect(python.error === undefined ? python.stdout : 'OK\n').toMatch(/OK\n$/)
 
   const proves = (value: string) =>
-    reflex([
+    reflexHere([
       'receipts',
       'prove',
       file('masked'),
