@@ -27,6 +27,8 @@ import { LoggedTurn } from './turn.ts'
 
 export type SessionOptions = {
   blackboard?: Partial<Blackboard>
+  /** The state of the agent's framework, beside what the setting `blackboard` gives. */
+  agent_state?: Pick<Partial<Blackboard>, 'ctx'> | undefined
   /** Tools that plans may call, in addition to the tools of the config. */
   tools?: ToolSet
   model?: LanguageModelV4 | undefined
@@ -73,10 +75,12 @@ export class Host {
     return this.#config.newId?.() ?? newTraceId()
   }
 
-  session({ blackboard = {}, tools = {}, model, trace_id = this.newTraceId() }: SessionOptions = {}): SkillSession {
+  session({ blackboard = {}, agent_state: own, tools = {}, model, trace_id = this.newTraceId() }: SessionOptions = {}): SkillSession {
     this.#control_plane?.touch()
     const { settings: shared, agent_state, probes } = this.#config.blackboard ?? {}
-    const seeded = seedBlackboard({ settings: asked(shared), agent_state: asked(agent_state), probes: asked(probes), override: blackboard })
+    const set = asked(agent_state)
+    const state = own?.ctx ? { ...set, ctx: { ...set?.ctx, ...own.ctx } } : set
+    const seeded = seedBlackboard({ settings: asked(shared), agent_state: state, probes: asked(probes), override: blackboard })
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
     const { goal_labels, entity_types, k_cards, tau, policy_mode } = this.#config
     const place = placeIn(this.#config)

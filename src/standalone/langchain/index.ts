@@ -1,7 +1,8 @@
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import type { StandaloneReflex } from '../reflex.ts'
 import { TurnFinder } from '../turn-finder.ts'
-import { type SkillChatModel, type Tooled, withSkills } from './skill-chat-model.ts'
+import { isBuilt, wrapBuilt, type BuiltGraph } from './built-graph.ts'
+import { type ChatTurnFinder, type SkillChatModel, type Tooled, withSkills } from './skill-chat-model.ts'
 import { planTools, type ChainTool } from './tools.ts'
 
 export { SkillChatModel, type Tooled } from './skill-chat-model.ts'
@@ -17,22 +18,30 @@ export type ChainParts<Model> = { model: Model; tools?: readonly ChainTool[] }
 export function wrapLangChain(reflex: StandaloneReflex, parts: ChainParts<BaseChatModel>): SkillChatModel
 export function wrapLangChain(reflex: StandaloneReflex, parts: ChainParts<Tooled>): Tooled
 export function wrapLangChain(reflex: StandaloneReflex, { model, tools = [] }: ChainParts<BaseChatModel | Tooled>): Tooled {
-  const begin = () => reflex.turn({ tools: planTools(tools), protocol: 'asp', agent: 'langchain' })
-  return withSkills(model, new TurnFinder(begin))
+  const finder: ChatTurnFinder = new TurnFinder((agent_state) =>
+    reflex.turn({ tools: planTools(tools), protocol: 'asp', agent: 'langchain', agent_state }),
+  )
+  return withSkills(model, finder)
 }
 
 /**
- * The graph that `graph` builds around the model with skills. A graph that is already built cannot
- * be given skills, and is refused.
+ * The graph that `graph` builds around the model with skills. A graph that is built already is
+ * wrapped at its boundary: its calls are turns in the log, and its models get no skills.
  */
 export function wrapLangGraph<Graph>(
   reflex: StandaloneReflex,
-  { model, tools = [], graph }: ChainParts<BaseChatModel> & { graph: (model: SkillChatModel) => Graph },
-): Graph {
-  if (typeof graph !== 'function' || graph.length === 0) throw new TypeError(NOT_BUILT)
-  return graph(wrapLangChain(reflex, { model, tools }))
+  parts: ChainParts<BaseChatModel> & { graph: (model: SkillChatModel) => Graph },
+): Graph
+export function wrapLangGraph<Graph extends BuiltGraph>(reflex: StandaloneReflex, parts: { graph: Graph }): Graph
+export function wrapLangGraph(reflex: StandaloneReflex, parts: { graph: unknown; model?: BaseChatModel; tools?: readonly ChainTool[] }) {
+  const { graph, model, tools = [] } = parts
+  if (typeof graph === 'function' && graph.length > 0 && model)
+    return (graph as (model: SkillChatModel) => unknown)(wrapLangChain(reflex, { model, tools }))
+  if (!isBuilt(graph) || model || tools.length > 0) throw new TypeError(NOT_BUILT)
+  return wrapBuilt(graph, (agent_state) => reflex.turn({ agent: 'langgraph', agent_state }))
 }
 
 const NOT_BUILT =
   'wrapLangGraph cannot give skills to a graph that is built already: its chat model is out of reach. Give it the chat model and a function ' +
-  'that builds the graph around it: wrapLangGraph(reflex, { model, graph: (model) => createAgent({ model, tools }) })'
+  'that builds the graph around it: wrapLangGraph(reflex, { model, graph: (model) => createAgent({ model, tools }) }); or give it the graph ' +
+  'alone, whose calls are logged: wrapLangGraph(reflex, { graph })'

@@ -27,6 +27,7 @@ import {
   withoutForgeries,
   withSystemText,
 } from './chat-messages.ts'
+import { nodeState } from './graph-state.ts'
 import { plainTools } from './tools.ts'
 import { hashJson, isJsonFields } from '../../base/json.ts'
 import { TurnCall } from '../../skills/model/model-turn.ts'
@@ -34,6 +35,9 @@ import { HeldText } from '../../skills/model/held-text.ts'
 import { bulletinsIn } from '../../skills/bulletin/bulletin.ts'
 import { questionsOf, readText, type ReadText } from '../../skills/model/intents.ts'
 import { shownReports } from '../../skills/model/settle-intents.ts'
+
+/** A turn of a graph begins with the state of the node that calls the model. */
+export type ChatTurnFinder = TurnFinder<LoggedTurn, ReturnType<typeof nodeState>>
 
 /** `visible`: the text for the caller. `again`: the model must be called again. */
 type ChatRoundEnd = { visible: string; again: boolean }
@@ -225,9 +229,9 @@ const CONFIG = Symbol('config')
  */
 export class SkillChatModel extends BaseChatModel {
   readonly inner: BaseChatModel
-  readonly #finder: TurnFinder<LoggedTurn>
+  readonly #finder: ChatTurnFinder
 
-  constructor(inner: BaseChatModel, finder: TurnFinder<LoggedTurn>) {
+  constructor(inner: BaseChatModel, finder: ChatTurnFinder) {
     // No cache: a cached answer would report effects that did not happen.
     super({ cache: false })
     this.inner = inner
@@ -316,7 +320,7 @@ export class SkillChatModel extends BaseChatModel {
   }
 
   async #rounds(messages: readonly BaseMessage[], options: Parsed): Promise<ChatRounds> {
-    return new ChatRounds(await turnOf(this.#finder, messages), messages, options)
+    return new ChatRounds(await turnOf(this.#finder, messages, nodeState(configOf(options))), messages, options)
   }
 
   async #chunks(messages: BaseMessage[], options: Parsed): Promise<AsyncIterable<AIMessageChunk>> {
@@ -347,7 +351,7 @@ export class SkillChatModel extends BaseChatModel {
 }
 
 /** Wraps a model or its binding. Throws if it is not a chat model. */
-export function withSkills(model: unknown, finder: TurnFinder<LoggedTurn>): Tooled {
+export function withSkills(model: unknown, finder: ChatTurnFinder): Tooled {
   refuseWrapped(model, 'the chat model')
   if (isChatModel(model)) return new SkillChatModel(model, finder)
   if (RunnableBinding.isRunnableBinding(model) && model.constructor === RunnableBinding) {
@@ -378,9 +382,12 @@ function givesData(options: Parsed): boolean {
   return /json/i.test(`${String(response_format?.type)} ${method}`)
 }
 
+type Configured = Parsed & { [CONFIG]?: RunnableConfig }
+const configOf = (options: Parsed): RunnableConfig => (options as Configured)[CONFIG] ?? {}
+
 /** The call's callbacks are not passed on: they would see the protocol in the tokens. */
 function innerOptions(options: Parsed): Partial<BaseChatModelCallOptions> {
-  const { [CONFIG]: config = {}, promptIndex: _, ...own } = options as Parsed & { [CONFIG]?: RunnableConfig; promptIndex?: number }
+  const { [CONFIG]: config = {}, promptIndex: _, ...own } = options as Configured & { promptIndex?: number }
   const { tags, metadata, configurable } = config
   const passed = { ...(tags ? { tags } : {}), ...(metadata ? { metadata } : {}), ...(configurable ? { configurable } : {}) }
   return { ...own, ...passed, callbacks: [] }
@@ -399,9 +406,9 @@ const tokensOf = ({ input_tokens, output_tokens, total_tokens }: UsageMetadata) 
 })
 
 /** Finds the turn by the text up to the last user message, and the tool calls since. */
-async function turnOf(finder: TurnFinder<LoggedTurn>, messages: readonly BaseMessage[]): Promise<LoggedTurn> {
+async function turnOf(finder: ChatTurnFinder, messages: readonly BaseMessage[], from: ReturnType<typeof nodeState>): Promise<LoggedTurn> {
   const said = messages.findLastIndex(isUser)
   const spoken = messages.slice(0, said + 1).filter((message) => !isSystem(message))
   const key = await hashJson(spoken.map((message) => [message.getType(), message.text]))
-  return finder.find(key, { begins: said === messages.length - 1, calls: messages.slice(said + 1).flatMap(callIds) })
+  return finder.find(key, { begins: said === messages.length - 1, calls: messages.slice(said + 1).flatMap(callIds), from })
 }

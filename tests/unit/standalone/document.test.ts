@@ -5,6 +5,7 @@ import { tool, ToolLoopAgent } from 'ai'
 import { afterEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createReflex } from '../../../src/standalone/node/index.ts'
+import type { ReflexConfig } from '../../../src/standalone/config.ts'
 import { scripted } from './fixtures.ts'
 
 /** The manifest of the document on skills, without its comments. */
@@ -152,15 +153,14 @@ const PROPOSAL = `<SKILL_PROPOSE> {"skill_id":"deploy.container.appservice", "wh
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-document-'))
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-test('the golden path of the document on skills runs with its manifest, as it is written there', async () => {
+/** The golden path's Reflex and tools, as the document writes them. */
+function golden(more: Partial<ReflexConfig> = {}) {
   const ran: string[] = []
   const term_exec = tool({
     inputSchema: z.object({ cmd: z.string() }),
     execute: async ({ cmd }) => void ran.push(cmd),
   })
   const tests_run = tool({ inputSchema: z.object({}), execute: async () => ({ passed: true }) })
-  const my_agent = new ToolLoopAgent({ model: scripted(PROPOSAL, 'Deployed.') })
-
   const reflex = createReflex({
     project: 'acme/payments',
     compat: { env: ['staging'], toolset: 'v6', repo: 'github.com/acme/payments' },
@@ -171,8 +171,15 @@ test('the golden path of the document on skills runs with its manifest, as it is
     skills: [manifest],
     probes: { deploy_window: () => 'open', risk_scan: () => 'low' },
     blackboard: { settings: { ctx: { subscription: 'pay' } }, probes: { az: { account: { subscription: 'pay' } } } },
+    ...more,
   })
-  const wrapped = reflex.wrap({ agent: my_agent, tools: { 'term.exec': term_exec, 'tests.run': tests_run } })
+  return { reflex, ran, tools: { 'term.exec': term_exec, 'tests.run': tests_run } }
+}
+
+test('the golden path of the document on skills runs with its manifest, as it is written there', async () => {
+  const { reflex, ran, tools } = golden()
+  const my_agent = new ToolLoopAgent({ model: scripted(PROPOSAL, 'Deployed.') })
+  const wrapped = reflex.wrap({ agent: my_agent, tools })
   const result = await wrapped.generate({ prompt: 'Deploy latest to staging' })
 
   expect(reflex.log.entries().find(({ kind }) => kind === 'skill-decided')).toMatchObject({ decision: { reason: 'all stages passed' } })
@@ -184,5 +191,63 @@ test('the golden path of the document on skills runs with its manifest, as it is
   ])
   const turn = reflex.log.entries().find(({ kind }) => kind === 'turn-started')
   expect(await reflex.replay(turn?.trace_id ?? '')).toMatchObject({ equivalent: true })
+  reflex.close()
+})
+
+/** The text by which the model hears of its last proposal. */
+function toldOf(model: ReturnType<typeof scripted>): string {
+  const content = model.doGenerateCalls.at(-1)?.prompt.at(-1)?.content ?? ''
+  return typeof content === 'string' ? content : content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+}
+const proposing = (inputs: object) =>
+  `<SKILL_PROPOSE> ${JSON.stringify({ skill_id: manifest.id, why: 'goal=deploy', inputs })} </SKILL_PROPOSE>`
+
+test('a proposal without a slot is answered by a question for it, and nothing runs', async () => {
+  const { reflex, ran, tools } = golden()
+  const model = scripted(proposing({ app_name: 'payments-stg-webapp' }), 'Which image?')
+  await reflex.wrap({ agent: new ToolLoopAgent({ model }), tools }).generate({ prompt: 'Deploy latest to staging' })
+  expect(toldOf(model)).toBe(
+    `<SKILL_RESULT>{"skill_id":"${manifest.id}","status":"clarify"}</SKILL_RESULT>\n` +
+      '<CLARIFY>{"questions":[{"slot":"image_tag","question":"What is image_tag (string)?"}]}</CLARIFY>',
+  )
+  expect(ran).toEqual([])
+  reflex.close()
+})
+
+test('the model gets the result of a skill as the document writes it', async () => {
+  const { reflex, tools } = golden()
+  const model = scripted(PROPOSAL, 'Deployed.')
+  await reflex.wrap({ agent: new ToolLoopAgent({ model }), tools }).generate({ prompt: 'Deploy latest to staging' })
+  const outputs = { endpoint: 'https://payments-stg-webapp.azurewebsites.net' }
+  expect(toldOf(model)).toBe(`<SKILL_RESULT>${JSON.stringify({ skill_id: manifest.id, status: 'ok', outputs })}</SKILL_RESULT>`)
+  reflex.close()
+})
+
+test.each<[string, Partial<ReflexConfig>]>([
+  ['compat', { compat: { env: ['prod'], toolset: 'v6', repo: 'github.com/acme/payments' } }],
+  ['preconditions', { probes: { deploy_window: () => 'closed', risk_scan: () => 'low' } }],
+  ['score', { goal_labels: [] }],
+  ['policy', { roles: ['Guest'] }],
+])('the gate refuses in the order of the document: by %s', async (stage, config) => {
+  const { reflex, ran, tools } = golden(config)
+  const model = scripted(PROPOSAL, 'I cannot.')
+  await reflex.wrap({ agent: new ToolLoopAgent({ model }), tools }).generate({ prompt: 'Deploy latest to staging' })
+  const decided = reflex.log.entries().find(({ kind }) => kind === 'skill-decided')
+  expect(decided).toMatchObject({
+    decision: { stage, stages: expect.arrayContaining([{ stage, status: 'failed', checks: expect.anything() }]) },
+  })
+  expect(ran).toEqual([])
+  reflex.close()
+})
+
+test('a session by hand takes a blackboard, whose differences are in the log', () => {
+  const { reflex } = golden()
+  reflex.session({ blackboard: { ctx: { subscription: 'other' } } })
+  const seeded = reflex.log.entries().find(({ kind }) => kind === 'blackboard-seeded')
+  expect(seeded).toMatchObject({
+    blackboard: { ctx: { subscription: 'other' } },
+    sources: { 'ctx.subscription': 'override', 'env.az': 'probes' },
+    overridden: [{ path: 'ctx.subscription', before: 'pay', after: 'other' }],
+  })
   reflex.close()
 })

@@ -1,12 +1,12 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
-import { END, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
+import { Annotation, END, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 import { createReactAgent } from '@langchain/langgraph/prebuilt'
 import { createAgent } from 'langchain'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { wrapLangGraph, type SkillChatModel } from '../../../../src/standalone/langchain/index.ts'
-import { collect, count, proposal } from '../fixtures.ts'
+import { collect, count, proposal, saveNote, saveNoteWith } from '../fixtures.ts'
 import { calling, chained, type Answer } from './scripted.ts'
 
 const look = tool(async () => 'saw it', { name: 'look', description: 'Looks', schema: z.object({}) })
@@ -154,5 +154,80 @@ describe('wrapLangGraph', () => {
   test('refuses a model that has skills', () => {
     const { reflex, wrapped } = chained([])
     expect(() => wrapLangGraph(reflex, { model: wrapped, graph: (model) => model })).toThrow('wrapped by Reflex already')
+  })
+})
+
+describe('the state of a graph', () => {
+  const State = Annotation.Root({
+    ...MessagesAnnotation.spec,
+    title: Annotation<string>,
+    secret_client: Annotation<object>,
+    draft: Annotation<string>,
+  })
+  // The title of the note is nowhere but in the state.
+  const { signature } = saveNote
+  const bindings = { ...signature.blackboard_bindings, inputs: { title: 'ctx.graph.title' } }
+  const fromState = saveNoteWith({ signature: { ...signature, blackboard_bindings: bindings } })
+
+  test('is on the blackboard of the turn, where a skill finds its inputs; what is not JSON, or large, is left out', async () => {
+    const propose = '<SKILL_PROPOSE>{"skill_id":"note.save","why":"asked to","inputs":{}}</SKILL_PROPOSE>'
+    const { reflex, model, saved, save } = chained([propose, 'Done.'], {
+      skills: [fromState],
+      blackboard: { settings: { ctx: { title: 'a setting' } }, agent_state: () => ({ ctx: { team: 'payments' } }) },
+    })
+    const graph = wrapLangGraph(reflex, {
+      model,
+      tools: [save],
+      graph: (skilled) =>
+        new StateGraph(State)
+          .addNode('talk', async ({ messages }) => ({ messages: [await skilled.invoke(messages)] }))
+          .addEdge(START, 'talk')
+          .addEdge('talk', END)
+          .compile(),
+    })
+    await graph.invoke({ ...asked, title: 'milk', secret_client: new Map(), draft: 'x'.repeat(100_000) })
+    expect(saved).toEqual(['milk'])
+    const seeded = reflex.log.entries().find(({ kind }) => kind === 'blackboard-seeded')
+    expect(seeded).toMatchObject({
+      blackboard: { ctx: { title: 'a setting', team: 'payments', graph: { title: 'milk' } } },
+      sources: { 'ctx.graph': 'agent_state' },
+    })
+    expect(JSON.stringify(seeded)).not.toMatch(/secret_client|xxxx|A note/)
+  })
+})
+
+describe('a graph that is built already', () => {
+  const build = (answers: Answer[]) => {
+    const { reflex, model, save } = chained(answers)
+    return { reflex, model, graph: wrapLangGraph(reflex, { graph: createReactAgent({ llm: model, tools: [look, save] }) }) }
+  }
+  const kinds = (reflex: ReturnType<typeof build>['reflex']) =>
+    reflex.log.entries().flatMap(({ kind }) => (/^(?:turn|model)-/.test(kind) ? [kind] : []))
+
+  test('has each of its calls in the log as a turn, with the calls of its model, and gets no skills', async () => {
+    const { reflex, model, graph } = build([calling('Looking.', 'look'), 'Done.'])
+    const state = await graph.invoke({ messages: [new HumanMessage('A note')] })
+    expect(state.messages.at(-1)?.text).toBe('Done.')
+    expect(kinds(reflex)).toEqual(['turn-started', 'model-called', 'model-called', 'turn-asked', 'turn-ended'])
+    const ended = reflex.log.entries().find(({ kind }) => kind === 'turn-ended')
+    expect(ended).toMatchObject({ status: 'result', usage: { model_calls: 2 }, result: [{ content: [{ text: 'Done.' }] }] })
+    expect(model.prompts.join('\n')).not.toContain('SKILL_BULLETIN')
+  })
+
+  test('has the turn of a stream, whole or left', async () => {
+    const { reflex, graph } = build(['One.', 'Two.'])
+    const first: unknown[] = []
+    for await (const part of await graph.stream({ messages: [new HumanMessage('A note')] })) first.push(part)
+    expect(first).not.toEqual([])
+    for await (const _ of await graph.stream({ messages: [new HumanMessage('Another')] })) break
+    const ends = reflex.log.entries().filter(({ kind }) => kind === 'turn-ended')
+    expect(ends).toMatchObject([{ status: 'result' }, { status: 'failed', error: 'the reader left the stream' }])
+  })
+
+  test('has its failure in the log, and fails as before', async () => {
+    const { reflex, graph } = build([new Error('the provider is away')])
+    await expect(graph.invoke({ messages: [new HumanMessage('A note')] })).rejects.toThrow('the provider is away')
+    const ended = reflex.log.entries().find(({ kind }) => kind === 'turn-ended')
+    expect(ended).toMatchObject({ status: 'failed', error: 'the provider is away' })
   })
 })
