@@ -2,8 +2,11 @@ import type { Env } from '../env.ts'
 import type { DeploymentFeature } from './deployment.ts'
 import { warn } from '../base/warn.ts'
 import { byteLength, isJsonFields } from '../base/json.ts'
+import { repeatedAmong } from '../store/packs/find.ts'
 import { packEvents } from '../store/packs/write.ts'
 import type { PackedEvent } from '../store/packs/format.ts'
+import { nameOf } from '../store/queued.ts'
+import { isDoubted } from '../store/replicate.ts'
 import { storeOf } from '../store/store.ts'
 
 /** The answers of a scope's features, by their names. */
@@ -27,7 +30,7 @@ const eventsOf = (outcomes: OutcomesMessage['outcomes']): PackedEvent[] => outco
 
 /** Packs what scopes have answered. */
 export async function packAnswers(parts: OutcomesParts, answers: readonly string[]): Promise<void> {
-  const read = answers.map((text) => JSON.parse(text) as OutcomesMessage)
+  const read = JSON.parse(`[${answers.join(',')}]`) as OutcomesMessage[]
   await packAll(
     parts,
     read.flatMap(({ outcomes }) => eventsOf(outcomes)),
@@ -37,11 +40,25 @@ export async function packAnswers(parts: OutcomesParts, answers: readonly string
 
 async function packAll({ env, features }: OutcomesParts, events: readonly PackedEvent[], told: readonly FeatureAnswers[]): Promise<void> {
   const db = storeOf(env)
+  const doubted = events.filter(isDoubted)
+  const repeated = doubted.length === 0 ? null : await repeatedAmong(db, doubted)
+  const once = repeated ? events.filter((event) => !repeated.has(nameOf(event))) : events
   const taken = features.flatMap(({ packs }) => {
     const answers = told.flatMap((one) => (packs ? (one[packs.name] ?? []) : []))
     return packs && answers.length > 0 ? [packs.take(env, answers, Date.now())] : []
   })
-  await Promise.all([...taken, events.length > 0 ? packEvents(db, events) : null])
+  await Promise.all([...taken, once.length > 0 ? packEvents(db, once) : null])
+  if (repeated)
+    await giveBack(
+      env,
+      events.filter((event) => repeated.has(nameOf(event))),
+    )
+}
+
+/** Has scopes report these events, as rows. */
+async function giveBack(env: Env, events: readonly PackedEvent[]): Promise<void> {
+  const scopes = Map.groupBy(events, ({ scope }) => scope)
+  await Promise.all(Array.from(scopes, ([scope, own]) => env.SCOPE.getByName(scope).unpacked(own.map(({ id }) => id))))
 }
 
 /** Sends outcomes that are too few for a pack of their own; undefined without the queue. */
@@ -84,9 +101,8 @@ const LAST_ATTEMPT = 10
  */
 async function putOff({ message, events }: { message: Message; events: readonly PackedEvent[] | null }, env: Env): Promise<void> {
   if (message.attempts < LAST_ATTEMPT || events === null) return message.retry({ delaySeconds: RETRY_S })
-  const scopes = Map.groupBy(events, ({ scope }) => scope)
   try {
-    await Promise.all(Array.from(scopes, ([scope, own]) => env.SCOPE.getByName(scope).unpacked(own.map(({ id }) => id))))
+    await giveBack(env, events)
     message.ack()
   } catch (error) {
     warn({ message: 'failed to give outcomes back to their scopes; will retry', id: message.id, error })

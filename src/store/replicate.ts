@@ -1,6 +1,7 @@
 import { jsonChunks } from '../base/json.ts'
 import type { Event } from '../core/event.ts'
-import { packedAmong } from './packs/find.ts'
+import { timeOf } from './packs/archived.ts'
+import { packedAmong, repeatedAmong } from './packs/find.ts'
 import type { PackedEvent } from './packs/format.ts'
 import { placeOf } from './packs/rows.ts'
 import { packEvents } from './packs/write.ts'
@@ -29,6 +30,8 @@ export type Report = {
   skills: string
   /** The event's number in its scope, if D1 has no earlier state of it: it may be packed. */
   nth?: number | null
+  /** Its scope may have forgotten an earlier event of this id. */
+  may_repeat?: boolean
 }
 export type ScopeReport = {
   scope: string
@@ -59,10 +62,10 @@ export type ModelReport = {
 /** Fewer events are rows: a pack is a row that is written, merged and deleted. */
 export const LEAST_PACKED = 64
 /**
- * `isWritten`: D1 has the scope's row. `defer` sends events elsewhere to be packed, or returns
- * false.
+ * `isWritten`: D1 has the scope's row. `has_forgotten`: the scope lacks events that it had.
+ * `defer` sends events elsewhere to be packed, or returns false.
  */
-type Replication = { isWritten?: boolean; least_packed?: number; defer?: Defer | undefined }
+type Replication = { isWritten?: boolean; has_forgotten?: boolean; least_packed?: number; defer?: Defer | undefined }
 export type Defer = (events: readonly PackedEvent[]) => Promise<boolean>
 
 /**
@@ -73,10 +76,12 @@ export async function replicateEvents(
   db: D1Database,
   reports: readonly Report[],
   scope: ScopeReport,
-  { isWritten = false, least_packed = LEAST_PACKED, defer }: Replication = {},
+  { isWritten = false, has_forgotten = true, least_packed = LEAST_PACKED, defer }: Replication = {},
 ): Promise<void> {
-  const ordinary = reports.filter(isOrdinary)
-  const isPack = ordinary.length >= least_packed
+  const offered = reports.filter(isOrdinary)
+  const isPack = offered.length >= least_packed
+  const doubted = has_forgotten ? reports.filter(isDoubted) : []
+  const ordinary = isPack && doubted.length > 0 ? await unrepeated(db, offered, scope) : offered
   const events = isPack || defer ? ordinary.map((report) => packedOf(report, scope.scope)) : []
   const is_sent = !isPack && events.length > 0 && (await defer?.(events)) === true
   const packed = new Set(isPack || is_sent ? ordinary : [])
@@ -84,14 +89,18 @@ export async function replicateEvents(
   if (is_sent && others.length === 0 && isWritten) return
   const rows = await withTraits(db, scope, others)
   // The payload is inserted as JSON, not as a string within JSON.
-  const statements = jsonChunks(rows.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
+  const repeats = doubted.length === 0 ? [] : jsonChunks(rows.filter(isDoubted).map((row) => JSON.stringify([row.id, row.accepted_at])))
+  const statements = [
+    ...repeats.map((chunk) => db.prepare(DROP_EARLIER).bind(scope.scope, chunk)),
+    ...jsonChunks(rows.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk)),
+  ]
   const dead = reports.filter(({ status, discarded }) => status === 'dead_lettered' && !discarded)
   for (const chunk of jsonChunks(
     dead.map((report) => JSON.stringify({ ...report, scope: scope.scope, dead_letter_id: crypto.randomUUID() })),
   )) {
     statements.push(db.prepare(UPSERT_DEAD_LETTERS).bind(chunk))
   }
-  const discarded = reports.filter((report) => report.discarded).map(({ id }) => id)
+  const discarded = reports.flatMap((report) => (report.discarded ? [report.id] : []))
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
   if (!isWritten) {
@@ -107,6 +116,20 @@ export async function replicateEvents(
 /** D1 has no earlier state of it. */
 const isOrdinary = (report: Report): boolean => (report.nth ?? null) !== null && !report.discarded && mayBePacked(report)
 
+/** The clocks that make ids differ from the scope's by less. */
+const SKEW_MS = 86_400_000
+
+/** True if the scope, which forgot what it accepted before that time, may have had this id. */
+export const mayRepeat = (id: string, forgotten: number): boolean => (timeOf(id) ?? 0) < forgotten + SKEW_MS
+
+export const isDoubted = ({ may_repeat = false }: { may_repeat?: boolean }): boolean => may_repeat
+
+/** Without those that a pack has from another time: they are rows, which hide them there. */
+async function unrepeated(db: D1Database, reports: readonly Report[], { scope }: ScopeReport): Promise<readonly Report[]> {
+  const repeated = await repeatedAmong(db, packable(reports.filter(isDoubted), scope))
+  return reports.filter(({ id }) => !repeated.has(nameOf({ scope, id })))
+}
+
 /** It ended as most do, when it happened. */
 export const mayBePacked = (event: Pick<Report, 'status' | 'timestamp' | 'accepted_at' | 'trace_id' | 'parent_id'>): boolean =>
   (event.status === 'completed' || event.status === 'ignored') && Math.abs(Date.parse(event.timestamp) - filedAt(event)) < NEAR_MS
@@ -121,7 +144,7 @@ function packedOf(report: Report, scope: string): PackedEvent {
   const { trace_id: _trace_id, ...others } = meta
   const seq = placeOf({ scope, filed: filedAt(report), nth: report.nth ?? 0 })
   const facts = { status, attempts, error, accepted_at, ended_at, revision, agent, trace_id, log_from, kinds, skills }
-  return { seq, id, scope, type, ...facts, payload: { ...payload, meta: others } }
+  return { seq, id, scope, type, ...facts, payload: { ...payload, meta: others }, ...(report.may_repeat && { may_repeat: true }) }
 }
 
 /** An event that was packed, and has changed since, keeps the traits that its pack has. */
@@ -165,6 +188,10 @@ const UPSERT_EVENTS = `${insertEvents(`SELECT key AS place, value->0 AS event, v
     log_from = min(coalesce(events.log_from, excluded.log_from), excluded.log_from), kinds = events.kinds | excluded.kinds,
     skills = CASE WHEN instr(events.skills, excluded.skills) > 0 THEN events.skills ELSE substr(events.skills || excluded.skills, 1, 4000) END
   WHERE excluded.revision > events.revision`
+
+/** The row of another event of the same id, which its scope has forgotten. */
+const DROP_EARLIER = `DELETE FROM events WHERE seq IN (SELECT seq FROM json_each(?2) AS sent
+  CROSS JOIN events ON events.id = sent.value->>0 AND events.scope = ?1 AND events.accepted_at <> sent.value->>1)`
 
 const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, stack, attempts, payload, dead_lettered_at)
   SELECT value->>'dead_letter_id', 'scope', value->>'scope', value->>'id', value->>'payload'->>'type', coalesce(value->>'error', 'unknown'), value->>'stack', value->>'attempts',

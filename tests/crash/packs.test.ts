@@ -13,7 +13,7 @@ import { packDatabases, storeOf } from '../../src/store/store.ts'
 import { clearArchive } from '../support/pack-archive.ts'
 import { severalDatabases } from '../support/pack-databases.ts'
 import { eventAt, packedNotes, reportOf, scopeRow } from '../support/packs.ts'
-import { evict, freshScope, inObject, note, stubOf, until } from '../support/scopes.ts'
+import { evict, freshScope, inObject, note, runAlarm, stubOf, until } from '../support/scopes.ts'
 import worker from '../support/worker.ts'
 
 const DAY_MS = 86_400_000
@@ -297,6 +297,33 @@ describe('each event is listed once', () => {
     const { ids, counted } = await afterDeath(scope)
     expect(ids.toSorted()).toEqual([first.id, event.id].toSorted())
     await until(async () => (await counted()) === 2, 'D1 has the numbers')
+  })
+
+  test('if its id comes again after its scope forgot it, wherever the consumer of the queue dies', { timeout: 120_000 }, async () => {
+    const run = async (place: Place | null) => {
+      const scope = freshScope()
+      const [first, again] = [note(scope, 'noise'), note(scope, 'noise')].map((event) => ({ ...event, id: 'order-7' }))
+      await deliver(env, 1, [{ events: [first] }])
+      await inObject(stubOf(scope), ({ storage }) => {
+        for (const aged of ['log SET at = at', 'events SET accepted_at = accepted_at']) storage.sql.exec(`UPDATE ${aged} - 864000000`)
+      })
+      await runAlarm(stubOf(scope))
+      expect(await stubOf(scope).event('order-7')).toBeNull()
+      const dying = dyingAt(place)
+      await deliver(Object.assign({}, env, { DB: dying.db }), 1, [{ events: [again] }])
+      await deliver(env, 2, [{ events: [again] }])
+      await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'D1 has all')
+      const { items } = await listEvents(env.DB, { patterns: [scope], limit: 9 })
+      return { calls: dying.calls(), traces: items.map(({ trace_id }) => trace_id), expected: [again?.meta.trace_id] }
+    }
+    const calm = await run(null)
+    expect(calm.traces).toEqual(calm.expected)
+    for (let at = 1; at <= calm.calls; at += 1) {
+      for (const side of sides) {
+        const { traces, expected } = await run({ at, side })
+        expect(traces).toEqual(expected)
+      }
+    }
   })
 
   test('and counted once, wherever sorting the statistics dies', async () => {

@@ -59,21 +59,17 @@ export class ExpiredEvents {
     const seqs = rows.map(({ seq }) => seq)
     const sql = `SELECT ${COLUMNS} FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`
     if (JSON.stringify(unit.allOf<EventRow>(seqs, sql)) !== JSON.stringify(rows)) return false
-    this.#keepNumber(unit)
+    this.#inbox.forgets(unit, Math.max(0, ...rows.map(({ accepted_at }) => accepted_at + 1)))
     unit.allOf(seqs, 'DELETE FROM events WHERE seq IN (SELECT value FROM json_each(?1))')
     return true
   }
 
   /** Deletes up to `limit` expired events. */
   forget(unit: Unit, { before, kept, floor }: Expiry, limit: number): number {
-    this.#keepNumber(unit)
     const sql = `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE ${EXPIRED} ORDER BY seq LIMIT ?4) RETURNING seq`
-    return unit.all(sql, before, JSON.stringify(kept), floor, limit).length
-  }
-
-  /** Numbers of deleted events are not assigned again. */
-  #keepNumber(unit: Unit): void {
-    unit.write('inbox_floor', this.#inbox.last)
+    const forgotten = unit.all(sql, before, JSON.stringify(kept), floor, limit).length
+    if (forgotten > 0) this.#inbox.forgets(unit, before)
+    return forgotten
   }
 }
 

@@ -25,6 +25,10 @@ const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
 /** Tokens that only the scope itself may settle. */
 const OWN = /^(?:turn|reflex):/
 
+/** The last assigned `seq`, and the time before which all forgotten events were accepted, in ms. */
+const FLOOR = 'inbox_floor'
+type Floor = { last: number; before: number }
+
 /**
  * The scope's durable EventStore: core's SQL statements in the scope's own transactions (G1, G3).
  */
@@ -33,19 +37,28 @@ export class Inbox {
   readonly #statements = eventStatements()
   /** The last assigned `seq`, even if retention has deleted its event. */
   #last: number
+  /** Events that were accepted before this time, in ms, may have been forgotten; 0 if none were. */
+  forgotten: number
   #open: number
 
   constructor(database: Database) {
     this.#database = database
-    this.#last = Math.max(
-      database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM events')?.seq ?? 0,
-      database.read('inbox_floor', 0),
-    )
+    const floor = database.read<Floor | number>(FLOOR, 0)
+    // An older version kept the number alone.
+    const { last, before } = typeof floor === 'number' ? { last: floor, before: floor === 0 ? 0 : Infinity } : floor
+    this.#last = Math.max(database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM events')?.seq ?? 0, last)
+    this.forgotten = before
     this.#open = database.first<{ n: number }>(COUNT_OPEN)?.n ?? 0
   }
 
   get last(): number {
     return this.#last
+  }
+
+  /** Their numbers are not assigned again. `before`: they were accepted before this time, in ms. */
+  forgets(unit: Unit, before: number): void {
+    this.forgotten = Number.isFinite(this.forgotten) ? Math.max(this.forgotten, before) : before
+    unit.write(FLOOR, { last: this.#last, before: this.forgotten } satisfies Floor)
   }
 
   /** Number of events without an outcome. */

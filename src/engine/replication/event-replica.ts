@@ -10,6 +10,7 @@ import {
   type Defer,
   LEAST_PACKED,
   mayBePacked,
+  mayRepeat,
   packable,
   replicateEvents,
   type ModelReport,
@@ -74,7 +75,7 @@ type ReportedParts = {
   database: Database
   settings: () => Settings
   agent: () => Agent
-  inbox: { readonly open: number; readonly last: number }
+  inbox: { readonly open: number; readonly last: number; readonly forgotten: number }
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt' | 'count'>
   features: readonly ReplicatedFeature[]
   /** The fields about the model: its calls, and its outage. */
@@ -404,18 +405,19 @@ export class EventReplica implements Follows {
 
   /** Also writes the scope's own row if it has changed or was not written for a time. */
   async #report(some: readonly Sized[], changes: TraitChanges, known = Infinity): Promise<void> {
-    const { db, now } = this.#parts
+    const { db, now, inbox } = this.#parts
     const reports = some.length === 0 ? [] : this.#reports(some, changes.events, known)
     const { row, ...now_written } = this.#row()
     if (reports.length === 0 && now_written.about === this.#written.about) return
     const isWritten = now_written.all === this.#written.all && now_written.period === this.#written.period
-    await replicateEvents(db, reports, { ...row, updated_at: now() }, { isWritten, defer: this.#defer })
+    const has_forgotten = inbox.forgotten > 0
+    await replicateEvents(db, reports, { ...row, updated_at: now() }, { isWritten, has_forgotten, defer: this.#defer })
     if (!isWritten) this.#written = now_written
   }
 
   /** Events after the number `known` are new to D1. */
   #reports(some: readonly Sized[], traits: TraitChanges['events'], known: number): Report[] {
-    const { database, log } = this.#parts
+    const { database, log, inbox } = this.#parts
     const rows = database.allOf<EventRow>(
       some.map(({ seq }) => seq),
       `SELECT seq, id, payload, trace_id, payload ->> '$.meta.parent_id' AS parent_id, timestamp, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
@@ -426,6 +428,7 @@ export class EventReplica implements Follows {
     return rows.map(({ seq, discarded, failed_at, ...row }) => ({
       ...row,
       nth: seq > known ? seq : null,
+      may_repeat: inbox.forgotten > 0 && mayRepeat(row.id, inbox.forgotten),
       payload: cleanedJson(row.payload, log),
       ...(traits.get(row.id) ?? { log_from: log.last, kinds: 0, skills: '' }),
       agent,

@@ -106,7 +106,7 @@ const AROUND_MS = 60_000
 const MOST_LOOKED_AT = 8
 
 /** The time in a UUID of version 7, with dashes or without, in ms; null for another text. */
-function timeOf(id: string): number | null {
+export function timeOf(id: string): number | null {
   const digits = id.replaceAll('-', '')
   return /^[\da-f]{12}7[\da-f]{19}$/i.test(digits) ? Number.parseInt(digits.slice(0, 12), 16) : null
 }

@@ -1,6 +1,7 @@
-import { nameOf, withoutRow } from '../queued.ts'
+import { msOf, nameOf, withoutRow } from '../queued.ts'
 import { HASH_DIGITS, packHash, type PackedEvent } from './format.ts'
 import { INDEX_LEVELS, indexPlace, INDEX_SLOT, ENTRY_BYTES, NAME_DIGITS } from './index-place.ts'
+import { noGaps } from './missing.ts'
 import { packDatabases } from '../store.ts'
 import { askPacks, eachOnce, FULL, packKey, readPacksAt, type PackAt } from './rows.ts'
 
@@ -118,4 +119,23 @@ export async function packedAmong(
     { since, missing, isWanted: (event) => asked.has(nameOf(event)), damaged: new Set() },
   )
   return new Map(found.toSorted((one, other) => one.accepted_at - other.accepted_at).map((event) => [nameOf(event), event]))
+}
+
+/**
+ * The names of these events that a pack has from another time, or may have: with a second pack,
+ * lists would have them twice.
+ */
+export async function repeatedAmong(db: D1Database, events: readonly PackedEvent[]): Promise<Set<string>> {
+  const asked = new Map(events.map((event) => [nameOf(event), event]))
+  const gaps = noGaps()
+  const isWanted = (event: PackedEvent): boolean => {
+    const sent = asked.get(nameOf(event))
+    return sent !== undefined && msOf(sent.seq) !== msOf(event.seq)
+  }
+  const found = await packedWith(
+    db,
+    events.map(({ id }) => id),
+    { ...gaps, isWanted },
+  )
+  return new Set(gaps.missing.size + gaps.damaged.size > 0 ? asked.keys() : found.map(nameOf))
 }

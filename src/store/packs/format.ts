@@ -26,6 +26,8 @@ export type PackedEvent = {
   kinds: number
   skills: string
   payload: unknown
+  /** No pack has this: its scope may have forgotten an earlier event of this id. */
+  may_repeat?: true
 }
 
 /** Another version of the columns cannot be read. */

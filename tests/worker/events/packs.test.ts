@@ -477,6 +477,7 @@ type Act =
   | { do: 'merge'; days: number }
   | { do: 'bury'; at: number }
   | { do: 'leave'; packs: number; rows: boolean }
+  | { do: 'again'; at: number; packs: boolean }
 
 const nat = fc.nat({ max: 1000 })
 const act: fc.Arbitrary<Act> = fc.oneof(
@@ -496,6 +497,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ do: fc.constant('repeat'), at: nat }),
   { weight: 2, arbitrary: fc.record({ do: fc.constant('merge'), days: fc.nat({ max: 2 }) }) },
   fc.record({ do: fc.constant('bury'), at: nat }),
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('again'), at: nat, packs: fc.boolean() }) },
 )
 const leave: fc.Arbitrary<Act> = fc.record({ do: fc.constant('leave'), packs: fc.integer({ min: 1, max: 3 }), rows: fc.boolean() })
 
@@ -550,12 +552,25 @@ function eachOnceAfterSteps(bucket?: R2Bucket): fc.IAsyncPropertyWithHooks<[Act[
         const leaving = (rows: readonly PackedEvent[]) => archiveDays(store, bucket, rows)
         const packed = await oldestPacked(store)
         if (one.rows) await forgetEvents(store, { before: START + 90 * DAY_MS, after: '-1', limit: 1000, packed, leaving })
+      } else if (one.do === 'again' && chosen) {
+        // Its id is sent again after its scope forgot it, and after the sweep has seen its note.
+        await store.exec('DELETE FROM queued')
+        const { id, scope } = chosen.event
+        const event = eventAt(scope, (at += 700), { id })
+        const nth = (nths.get(scope) ?? 0) + 1
+        nths.set(scope, nth)
+        const report = reportOf(event, { nth: one.packs ? nth : null, revision: chosen.report.revision + 1, may_repeat: true })
+        model.set(id, { event, report })
+        // The scope has nothing to report of the earlier one.
+        for (const batch of batches) batch.reports = batch.reports.filter((known) => known.id !== id || batch.scope !== scope)
+        batches.push({ scope, reports: [report] })
+        await write(scope, [report])
       } else if (one.do === 'bury' && chosen) {
         await addDeadLetters(store, deadLettersOf([chosen.event], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
       }
     }
     // A scope repeats, and a queue buries, only what is newer than the window of D1.
-    for (const one of acts) if (!has_left || (one.do !== 'repeat' && one.do !== 'bury')) await apply(one)
+    for (const one of acts) if (!has_left || !['repeat', 'bury', 'again'].includes(one.do)) await apply(one)
     const expected = [...model.values()].map(({ event, report }) => `${event.scope} ${event.id} ${report.status}`).toSorted()
     const shown = (items: EventListing[]) => items.map(({ scope, id, status }) => `${scope} ${id} ${status}`).toSorted()
     const falling = await listed({}, { limit })
