@@ -117,16 +117,19 @@ const contains = (column: SQL, text: string): SQL => sql`instr(lower(${column}),
 
 /**
  * The versions that references stand for now: a pinned one in any state, else the newest active
- * one, and the newest in shadow if that is newer.
+ * one, the newest that a person activated, which acts where a proof does not reach, and the newest
+ * in shadow if that is newer.
  */
 export function selectReferenced(db: D1Database, kind: ArtifactKind, references: readonly Reference[]) {
   const list = references.map(({ id, version }) => [id, version === undefined ? null : precedenceOfCount(version)])
-  const newest = (state: Stage) =>
-    sql`(SELECT max(precedence) FROM artifact_versions AS v WHERE v.kind = ${kind} AND v.id = wanted.id AND v.state = ${state})`
+  const newest = (state: Stage, and = sql`true`) =>
+    sql`(SELECT max(precedence) FROM artifact_versions AS v WHERE v.kind = ${kind} AND v.id = wanted.id AND v.state = ${state} AND ${and})`
+  const earlier = newest('active', sql`NOT v.by_proof`)
   const wanted = sql`WITH
     wanted AS (SELECT value->>0 AS id, value->>1 AS precedence FROM json_each(${JSON.stringify(list)})),
-    followed AS (SELECT id, ${newest('active')} AS active, ${newest('shadow')} AS shadow FROM wanted WHERE precedence IS NULL)
-    SELECT id, precedence FROM wanted UNION SELECT id, active FROM followed
+    followed AS (SELECT id, ${newest('active')} AS active, ${earlier} AS earlier, ${newest('shadow')} AS shadow
+      FROM wanted WHERE precedence IS NULL)
+    SELECT id, precedence FROM wanted UNION SELECT id, active FROM followed UNION SELECT id, earlier FROM followed
     UNION SELECT id, shadow FROM followed WHERE shadow > coalesce(active, '')`
   // A join: as a condition with IN, every version would be read.
   return drizzle(db)

@@ -120,6 +120,9 @@ describe('a version that was promoted by proof', () => {
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     await sendAndSettle(stub, ...notes(scope, NEEDED))
     expect(await movesOf(stub)).toEqual(['shadow active'])
+    // The chain is read again once D1 knows the promotion.
+    await until(async () => (await call(`/v1/reflexes/${id}@2`)).body.by_proof === true, 'D1 knows')
+    await stub.reflexesChanged([id])
     expect(await sendAndSettle(stub, note(scope, 'a'), other(scope))).toMatchObject([
       { outcome: { version: 2 } },
       { outcome: { version: 1 } },
