@@ -1,7 +1,11 @@
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './tests/support/longest-first.ts'
 
-/** Real clients against the real local server. Each file has its own server, port and state. */
+/**
+ * Real clients against the Worker in its runtime. Each file has its own server, port and state.
+ * Most servers are `serve.ts`. The demo, an installed package and another Worker are served by
+ * `wrangler dev` itself.
+ */
 export default defineConfig({
   test: {
     globalSetup: 'tests/e2e/setup.ts',
