@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the receipt of a trace: its signatures, and the chain of hashes from each entry to a signed head.
+"""Checks the receipt of a trace, or a file of an archive: its signatures, and the chain of hashes to a signed head.
 
     python3 verify.py receipt.json [keys.json [SALT]]
+    python3 verify.py 00000002.jsonl.gz [keys.json]        # beside it are its .chain.json and .parquet
 
 keys.json is a copy of /.well-known/reflex-receipts.json. With a salt of `reflex receipts open`, it reads a value from
 standard input and says in which signed entries a mask stands for that text. It needs Python 3.9 and nothing else: no server, no
@@ -9,10 +10,14 @@ network, no library. It does not decide again; `reflex verify` does. docs/receip
 """
 
 import base64
+import gzip
 import hashlib
+import hmac
 import json
+import os
 import re
 import sys
+import zlib
 
 from ed25519 import is_signed
 
@@ -184,6 +189,82 @@ def check(data, trusted=None):
         raise Flaw(f"the file does not have the form of a receipt: {error!r}") from error
 
 
+def salts_of(seed, count):
+    """Two salts for each entry of a row, by HKDF."""
+    key, salts = hmac.new(bytes(32), seed, hashlib.sha256).digest(), []
+    for begin in range(0, 2 * count, 510):
+        block, info, made = b"", str(begin).encode(), b""
+        for number in range(1, -(-min(510, 2 * count - begin) // 2) + 1):
+            block = hmac.new(key, block + info + bytes([number]), hashlib.sha256).digest()
+            made += block
+        salts += [made[at : at + 16] for at in range(0, len(made), 16)]
+    return salts
+
+
+def root_of(level):
+    while len(level) > 1:
+        groups = [level[at : at + CHILDREN] for at in range(0, len(level), CHILDREN)]
+        level = [group[0] if len(group) == 1 else sha256(b"\1", *group) for group in groups]
+    return level[0]
+
+
+def archived_leaf(text, split, salt, context):
+    """The leaf of a line. `split` counts units of UTF-16."""
+    if split is None:
+        return leaf(salt, text)
+    units = text.encode("utf-16-le", "surrogatepass")
+    parts = [part.decode("utf-16-le", "surrogatepass") for part in (units[: 2 * split], units[2 * split :])]
+    return sha256(b"\2", leaf(salt, parts[0]), leaf(context, parts[1]))
+
+
+def check_archive(jsonl, chain, trusted=None, parquet=None):
+    """Checks a file of the log in an archive. Raises Flaw; returns counts as of a receipt."""
+    try:
+        file = json.loads(chain)
+        demand(file["archive"] == VERSION and file["head"], "the chain has no signed head of this version")
+        keys = public_keys(file["keys"] if trusted is None else trusted["keys"])
+        check_seal(keys, chain)
+        demand(sha256(jsonl).hex() == file["files"]["jsonl"], "the entries do not have the hash that was signed")
+        demand(parquet is None or sha256(parquet).hex() == file["files"]["parquet"], "the .parquet does not have its hash")
+        lines = gzip.decompress(jsonl).decode().rstrip("\n").split("\n")
+        scope, before, links = file["scope"], file["before"], file["links"]
+        first, following, unsigned = links[0]["seq"], links[0]["seq"], 0
+        for link in links:
+            seq, count = whole(link["seq"]), whole(link["count"])
+            demand(seq == following, f"the log has a gap before the entry {seq}")
+            following = seq + count
+            if link["chain"] is None:
+                before, unsigned = "0" * 64, unsigned + count
+                continue
+            salts, row = salts_of(bytes.fromhex(link["chain"])[64:], count), lines[seq - first : following - first]
+            demand([json.loads(text)["seq"] for text in row] == list(range(seq, following)), "an entry is not at its place")
+            leaves = [
+                archived_leaf(text, link["splits"][at], salts[2 * at], salts[2 * at + 1])
+                if link["leaves"][at] is None
+                else hash_in(link["leaves"][at])
+                for at, text in enumerate(row)
+            ]
+            text = f"reflex-row/1\n{before}\n{root_of(leaves).hex()}\n{seq}\n{count}"
+            before = hashlib.sha256(text.encode()).hexdigest()
+            demand(link["chain"][:64] == before, f"the row of the entry {seq} is not the one that was signed")
+        head = file["head"]
+        demand(len(lines) == following - first, "the chain has another number of entries")
+        demand(head["hash"] == before and head["seq"] == following - 1, "the chain does not lead to its head")
+        text = f"reflex-head/1\n{whole(head['seq'])}\n{head['hash']}\n{whole(head['at'])}\n{scope}"
+        check_signature(keys, head, text.encode(), f"the head at {head['seq']}")
+        masked = sum(one is not None for link in links for one in link["leaves"])
+        return {scope: [len(lines) - unsigned - masked, masked, unsigned]}
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, EOFError, zlib.error) as error:
+        raise Flaw(f"the file does not have the form of an archive: {error!r}") from error
+
+
+def read_if_there(name):
+    if not os.path.exists(name):
+        return None
+    with open(name, "rb") as file:
+        return file.read()
+
+
 def main(names):
     if len(names) not in (1, 2, 3):
         print(__doc__)
@@ -195,7 +276,10 @@ def main(names):
         with open(names[1], "rb") as file:
             trusted = json.load(file)
     try:
-        found = check(data, trusted)
+        stem = names[0][: -len(".jsonl.gz")] if names[0].endswith(".jsonl.gz") else None
+        beside = stem and read_if_there(stem + ".chain.json")
+        demand(stem is None or beside, "there is no .chain.json beside the file")
+        found = check_archive(data, beside, trusted, read_if_there(stem + ".parquet")) if stem else check(data, trusted)
     except Flaw as flaw:
         print(f"FLAW: {flaw}")
         return 1

@@ -116,23 +116,25 @@ const columnsOf = (scope: string): Record<FileKind, Column[]> => ({
 })
 
 /**
- * Encodes rows as JSONL, then as Parquet, then their links: between them, the caller may do other
- * work. The same rows give the same bytes.
+ * Encodes rows as JSONL, then as Parquet: between them, the caller may do other work. The same rows
+ * give the same bytes.
  */
-export function* encodeArchive(
-  kind: FileKind,
-  scope: string,
-  lines: readonly ArchiveLine[],
-  links: readonly ArchiveLink[] = [],
-): Generator<EncodedFile> {
+export function* encodeArchive(kind: FileKind, scope: string, lines: readonly ArchiveLine[]): Generator<EncodedFile> {
   yield encoded('jsonl', gzipSync(`${lines.map((line) => line.text).join('\n')}\n`, { level: 3 }))
   yield encoded('parquet', parquetOf(columnsOf(scope)[kind], lines))
-  if (links.some(({ chain }) => chain !== null)) yield encoded('chain', Buffer.from(JSON.stringify(links)))
 }
 
-/** Returns the links of a file's rows, or null if its bytes are not those that were written. */
-export const decodeLinks = (bytes: Uint8Array, sha256: string): ArchiveLink[] | null =>
-  hashOf(bytes) === sha256 ? (JSON.parse(Buffer.from(bytes).toString()) as ArchiveLink[]) : null
+export const encodeChain = (text: string): EncodedFile => encoded('chain', Buffer.from(text))
+
+/**
+ * Returns the links of a file's rows, or null if its bytes are not those that were written. An
+ * earlier version wrote the links alone.
+ */
+export function decodeLinks(bytes: Uint8Array, sha256: string): ArchiveLink[] | null {
+  if (hashOf(bytes) !== sha256) return null
+  const value = JSON.parse(Buffer.from(bytes).toString()) as ArchiveLink[] | { links: ArchiveLink[] }
+  return Array.isArray(value) ? value : value.links
+}
 
 /** Returns the lines of a JSONL file, or null if its bytes are not those that were written. */
 export function decodeArchive(bytes: Uint8Array, sha256: string): string[] | null {

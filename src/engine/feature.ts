@@ -1,3 +1,4 @@
+import type { ArchiveLink } from '../base/archive-file.ts'
 import type { Arrival } from '../contract/event-record.ts'
 import type { LicensedGoods } from '../contract/licence.ts'
 import type { Act, Decision as Decided, ReflexVersion } from '../contract/reflex.ts'
@@ -119,6 +120,11 @@ export type ScopeFeature = {
   readonly archived?: Archived
   /** Takes expired rows before they are deleted. One feature does. */
   readonly archiving?: Archiving
+  /**
+   * Writes the file with the links of archived rows; `files` are the hashes of the others. One
+   * feature does; null: nobody links rows.
+   */
+  readonly chainFile?: (links: readonly ArchiveLink[], files: Readonly<Record<string, string>>) => Promise<string | null>
   /** Follows the deletion of old data, in its unit. */
   readonly swept?: (unit: Unit) => void
   /** Fields of the scope's row in D1 that are the feature's. */

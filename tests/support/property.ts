@@ -39,6 +39,7 @@ export const SEEDS = {
   'market/ledger': 30325367,
   'market/departures': 1147706215,
   'receipts: any change': 1804289383,
+  'receipts: any change of an archive': 846930886,
   'reflexes/metrics: one list': 796816700,
   'reflexes/metrics: several lists': 2003125781,
   'reflexes/sequence: values': 1904417733,

@@ -9,3 +9,15 @@ export const RECEIPTS_KEY = JSON.stringify({
     },
   ],
 })
+
+/** Another key of a test. */
+export const OTHER_KEY = JSON.stringify({
+  keys: [
+    {
+      key: '56475aa75463474c',
+      x: 'A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg',
+      d: 'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8',
+      from: '2026-11-01T00:00:00.000Z',
+    },
+  ],
+})

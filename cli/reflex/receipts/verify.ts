@@ -1,9 +1,12 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { messageOf } from '../../../src/base/error-text.ts'
 import { INCIDENT } from '../../../src/contract/lists/incident.ts'
 import { isJsonFields, jsonValue } from '../../../src/base/json.ts'
 import type { DecidedAgain, Judgement } from '../../../src/features/receipts/judge.ts'
+import type { ArchiveFiles } from '../../../src/features/receipts/verify-archive.ts'
 import type { Checked } from '../../../src/features/receipts/verify.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
@@ -18,14 +21,15 @@ Neither a server nor the network is used. The keys come from --keys, which you g
 the file: without it, the file only says that it fits itself. Exit with 1 at a flaw or a difference.
 
 Example:
-  reflex verify receipt.json --keys reflex-receipts.json`
+  reflex verify receipt.json --keys reflex-receipts.json
+  reflex verify archive/log --keys reflex-receipts.json`
 
 export function addVerify(program: Command): void {
   program
     .command('verify <file> [others...]')
     .description(
       'Check the receipt of a trace: signatures, chain and hashes, then each decision again. [others] are files whose logs it must not contradict. ' +
-        'Of an exported trace it checks the chain alone, of an incident all receipts',
+        'Of an exported trace it checks the chain alone, of an incident all receipts, of files of an archive (.jsonl.gz, or folders) the chain of the log',
     )
     .option('--keys <file>', 'the trusted keys, a copy of /.well-known/reflex-receipts.json')
     .addHelpText('after', HELP)
@@ -50,6 +54,7 @@ const isExport = (text: string): boolean => {
 }
 
 async function verify(session: Session, file: string, others: string[], { keys }: { keys?: string }): Promise<ExitOutcome> {
+  if (isArchive(file)) return verifyArchive(session, [file, ...others], keys)
   const [{ checkExport, checkReceipt, forksIn }, { judge }, { compile }, { QuickJsSandbox }] = await Promise.all([
     import('../../../src/features/receipts/verify.ts'),
     import('../../../src/features/receipts/judge.ts'),
@@ -137,4 +142,55 @@ function linesOf({ ok, flaws, judgement, checked, trusted, is_export }: Outcome,
       ? 'Events of other traces are in the file.'
       : 'Events of other traces are not in the file; entries have their hashes.',
   ]
+}
+
+const ENTRIES = '.jsonl.gz'
+
+export const isArchive = (name: string): boolean => name.endsWith(ENTRIES) || (existsSync(name) && statSync(name).isDirectory())
+
+/** Files of the log. Files of events and parts have no chain: their hashes stand in the log. */
+function namesIn(name: string): string[] {
+  if (name.endsWith(ENTRIES)) return [name]
+  const all = readdirSync(name, { recursive: true, encoding: 'utf8' }).map((one) => join(name, one))
+  const isOfLog = (one: string) => existsSync(chainOf(one)) || /(?:^|[\\/])log[\\/]day=/.test(one)
+  return all.filter((one) => one.endsWith(ENTRIES) && isOfLog(one)).toSorted()
+}
+
+const beside = (name: string, ending: string): string => `${name.slice(0, -ENTRIES.length)}${ending}`
+const chainOf = (name: string): string => beside(name, '.chain.json')
+
+function archiveFiles(name: string): ArchiveFiles {
+  const [chain, parquet] = [chainOf(name), beside(name, '.parquet')]
+  try {
+    return {
+      name,
+      jsonl: readFileSync(name),
+      parquet: existsSync(parquet) ? readFileSync(parquet) : null,
+      chain: existsSync(chain) ? readFileSync(chain, 'utf8') : null,
+    }
+  } catch (error) {
+    throw new CliError(`${name} cannot be read: ${messageOf(error)}`)
+  }
+}
+
+/** Checks files of an archive, and that files of one log follow each other. */
+export async function verifyArchive({ print }: Session, given: readonly string[], keys: string | undefined): Promise<ExitOutcome> {
+  const { checkArchive, gapsIn } = await import('../../../src/features/receipts/verify-archive.ts')
+  const trusted = keys === undefined ? null : readKeys(keys)
+  const names = given.flatMap(namesIn)
+  if (names.length === 0) throw new CliError(`${given.join(', ')} has no files of a log (log/day=…/….jsonl.gz).`)
+  const checks = names.map((name) => ({ name, ...checkArchive(archiveFiles(name), trusted) }))
+  const files = checks.flatMap(({ checked }) => (checked ? [checked] : []))
+  const flaws = [...checks.flatMap(({ name, flaws: own }) => own.map((flaw) => `${name}: ${flaw}`)), ...gapsIn(files)]
+  const ok = flaws.length === 0
+  print.result({ ok, trusted: keys !== undefined, flaws, files }, (paint) => [
+    ...flaws.map((flaw) => `${paint('red', '✗')} ${written(flaw)}`),
+    ...(ok ? files : []).map(
+      ({ name, scope, first, last, signed, unsigned }) =>
+        `${paint('green', '✓')} ${written(name)}: ${written(scope)}, entries ${first} to ${last}, ${counted(signed, 'entry', 'entries')} signed` +
+        (unsigned > 0 ? paint('yellow', `, ${unsigned} older than the chain`) : ''),
+    ),
+    ...(keys === undefined ? [paint('yellow', 'The keys are from the files themselves: --keys names keys that you trust.')] : []),
+  ])
+  return ok ? undefined : 1
 }

@@ -115,7 +115,7 @@ function provenBeside(proof: ExportChain['entries'][number], entry: LogEntry | u
   return { ...proof, text: head, context: { ...proof.context, text: text.slice(head.length) } }
 }
 
-function keysOf(own: PublicKeys['keys'], { trusted, flaws }: { trusted: PublicKeys | null; flaws: Flaws }): Keys {
+export function keysOf(own: PublicKeys['keys'], { trusted, flaws }: { trusted: PublicKeys | null; flaws: Flaws }): Keys {
   for (const { key, x } of [...own, ...(trusted?.keys ?? [])])
     if (keyName(x) !== key) flaws.push(`The key ${key} does not have the name that follows from its bytes.`)
   return new Map((trusted?.keys ?? own).map(({ key, x }) => [key, x]))
@@ -141,7 +141,7 @@ export function forksIn(files: readonly Checked[]): string[] {
   return [...forks]
 }
 
-class Check {
+export class Check {
   readonly #keys: Keys
   readonly #flaws: Flaws
   readonly #used: Set<string>
@@ -202,8 +202,12 @@ class Check {
     }
     if (head.hash !== hash || head.seq !== next - 1)
       this.#flaws.push(`${scope}: the chain does not lead to the signed head at ${head.seq}.`)
-    if (!this.#isSigned(headText({ scope, ...head }), head)) this.#flaws.push(`${scope}: the head at ${head.seq} is not signed by its key.`)
+    this.head(scope, head)
     return hashed
+  }
+
+  head(scope: string, head: Head): void {
+    if (!this.#isSigned(headText({ scope, ...head }), head)) this.#flaws.push(`${scope}: the head at ${head.seq} is not signed by its key.`)
   }
 
   #entry(scope: string, entry: Proven, rows: ReadonlyMap<number, Segment['rows'][number]>): { value: unknown; standing: Standing } {

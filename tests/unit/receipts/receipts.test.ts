@@ -8,6 +8,7 @@ import { pathOf, rootAbove, rootOf } from '../../../src/features/receipts/chain.
 import { publicKeys } from '../../../src/features/receipts/keys.ts'
 import { provenAt } from '../../../src/features/receipts/prove.ts'
 import { checkReceipt, forksIn } from '../../../src/features/receipts/verify.ts'
+import { OTHER_KEY } from '../../support/receipts-key.ts'
 import { assertProperty } from '../../support/property.ts'
 import { saltedMask, saltOf } from '../../../src/traces/keyed-hash.ts'
 import { LinkedLog, REDACTION_SECRET, said, sampleLog, TRACE } from '../../support/receipts.ts'
@@ -159,17 +160,6 @@ test('a receipt of ten megabytes is checked, and one changed letter in it is not
   expect(flaws).toEqual([])
   expect(checked!.scopes[0]!.standing.size).toBe(1400)
   expect(flawsOf(large.replace('row 700: words', 'row 700: swords'))).not.toEqual([])
-})
-
-const OTHER_KEY = JSON.stringify({
-  keys: [
-    {
-      key: '56475aa75463474c',
-      x: 'A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg',
-      d: 'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8',
-      from: '2026-11-01T00:00:00.000Z',
-    },
-  ],
 })
 
 describe('heads', () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { isolateSandbox } from '../../../src/reflexes/isolate-sandbox.ts'
+import { env } from 'cloudflare:workers'
 import { judge } from '../../../src/features/receipts/judge.ts'
 import { provenAt } from '../../../src/features/receipts/prove.ts'
+import { checkArchive } from '../../../src/features/receipts/verify-archive.ts'
 import { checkExport, checkReceipt, forksIn } from '../../../src/features/receipts/verify.ts'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
 import { call, keyFor } from '../../support/http.ts'
@@ -178,6 +180,18 @@ test('the archive carries the chain: a trace that the scope has deleted is prove
   const entriesIn = (text: string) => (JSON.parse(text) as { scopes: [{ entries: object[] }] }).scopes[0].entries
   expect(entriesIn(after.text)).toEqual(entriesIn(before.text))
   expect(after.decisions).toEqual(before.decisions)
+  // The file itself is proved without the server, and covers what was archived to its last entry.
+  const { items } = (await call(`/v1/scopes/${encodeURIComponent(scope)}/archive`)).body
+  const [file] = items.filter(({ kind }: { kind: string }) => kind === 'log')
+  const bytesOf = async (format: string) => {
+    const { path } = file.files.find((one: { format: string }) => one.format === format)
+    return new Uint8Array(await (await env.TEST_ARCHIVE.get(path))!.arrayBuffer())
+  }
+  const [jsonl, parquet, chain] = await Promise.all([bytesOf('jsonl'), bytesOf('parquet'), bytesOf('chain')])
+  const given = { name: 'a file', jsonl, parquet, chain: new TextDecoder().decode(chain) }
+  const { flaws, checked: proved } = checkArchive(given, (await call('/.well-known/reflex-receipts.json', { key: null })).body)
+  expect(flaws).toEqual([])
+  expect(proved).toMatchObject({ scope, first: file.first_seq, last: file.last_seq, unsigned: 0 })
 })
 
 test('the public keys need no key', async () => {

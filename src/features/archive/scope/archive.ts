@@ -3,12 +3,14 @@ import { iso } from '../../../base/time.ts'
 import {
   ARCHIVE_SCHEMA,
   encodeArchive,
+  encodeChain,
   idHash,
   type ArchiveKind,
   type EncodedFile,
   type ArchiveLine,
   type ArchiveLink,
 } from '../../../base/archive-file.ts'
+import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { EventOutcomes } from '../../../engine/inbox/event-outcomes.ts'
 import type { EventRow, ExpiredEvents } from '../../../engine/inbox/expired-events.ts'
 import type { Archiving, Expired } from '../../../engine/log/past.ts'
@@ -49,6 +51,7 @@ type ArchiveParts = {
   log_parts: LogParts
   log: Pick<Log, 'clean'>
   outcomes: Pick<EventOutcomes, 'joined'>
+  chainOf: NonNullable<ScopeFeature['chainFile']>
   /** Called in the unit that deletes rows of the log. */
   beforeLoss: (unit: Unit) => void
 }
@@ -147,9 +150,16 @@ export class Archive implements Archiving {
     const begun = file?.day === batch.day ? file : unit((open) => begin(open, kind, batch.day), together('retention'))
     if (file && begun !== file) await this.#abandon(unit, file)
     const formats: Formats = []
-    for (const one of encodeArchive(kind, scope, batch.lines, batch.links)) {
+    const put = async (one: EncodedFile) => {
       await this.#put(pathOf(scope, begun, one.format), one, batch.lines)
       formats.push({ format: one.format, bytes: one.bytes.byteLength, sha256: one.sha256 })
+    }
+    for (const one of encodeArchive(kind, scope, batch.lines)) await put(one)
+    const { links = [] } = batch
+    if (links.some(({ chain }) => chain !== null)) {
+      const sums = Object.fromEntries(formats.map(({ format, sha256 }) => [format, sha256]))
+      const chain = await this.#parts.chainOf(links, sums)
+      if (chain !== null) await put(encodeChain(chain))
     }
     unit((open) => {
       if (batch.remove(open)) complete(open, begun, { ...batch, formats })

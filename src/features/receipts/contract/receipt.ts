@@ -3,6 +3,8 @@ import type { TraceRecording } from '../../../contract/scope-api.ts'
 
 /** The version of the file's form. */
 export const RECEIPT = 1
+/** The version of the form of the chain beside archived entries. */
+export const ARCHIVE_CHAIN = 1
 
 export const publicKeys = z
   .object({

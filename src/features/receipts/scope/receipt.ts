@@ -9,6 +9,8 @@ import { streamOfLines } from '../../../traces/recording-lines.ts'
 import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
 import type { ExportChain, OfReceipt, Proven, ScopeEvidence, WithChain } from '../contract/receipt.ts'
 import { publicKeys, signerOf } from '../keys.ts'
+import type { ScopeFeature } from '../../../engine/feature.ts'
+import { archiveChain } from './archive-chain.ts'
 import { evidenceOf } from './evidence.ts'
 import { RowLinks } from './row-links.ts'
 
@@ -19,10 +21,10 @@ const linksOf = inEachScope(({ scope, env, database, log, now }) => {
   return links
 })
 
-/** Links the rows of a scope's log from now on. */
-export function linkLog(scope: Collaborators): null {
+/** Links the rows of a scope's log from now on, also those that move to an archive. */
+export function linkLog(scope: Collaborators): ScopeFeature {
   linksOf(scope)
-  return null
+  return { name: 'receipts', chainFile: (links, files) => archiveChain(scope, links, files) }
 }
 
 /** The scope's part of a receipt; null if its log does not name the trace. */
