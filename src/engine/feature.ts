@@ -121,10 +121,13 @@ export type ScopeFeature = {
   /** Takes expired rows before they are deleted. One feature does. */
   readonly archiving?: Archiving
   /**
-   * Writes the file with the links of archived rows; `files` are the hashes of the others. One
-   * feature does; null: nobody links rows.
+   * Writes the file with the links of archived rows. `files`: the hashes of the others; `at`: the
+   * time of the last entry. One feature does; null: nobody links rows.
    */
-  readonly chainFile?: (links: readonly ArchiveLink[], files: Readonly<Record<string, string>>) => Promise<string | null>
+  readonly chainFile?: (
+    links: readonly ArchiveLink[],
+    of: { files: Readonly<Record<string, string>>; at: number },
+  ) => Promise<string | null>
   /** Follows the deletion of old data, in its unit. */
   readonly swept?: (unit: Unit) => void
   /** Fields of the scope's row in D1 that are the feature's. */

@@ -15,8 +15,8 @@ function archiveOf(scope: Collaborators): ScopeFeature {
   const archived = new ArchivedRows({ ...scope, bucket })
   if (!bucket) return { name: 'archive', archived }
   const beforeLoss = (unit: Unit) => counters.snapshot(unit, log)
-  const chainOf: ScopeFeature['chainFile'] = async (links, files) =>
-    (await scope.features.find(({ chainFile }) => chainFile)?.chainFile?.(links, files)) ?? null
+  const chainOf: ScopeFeature['chainFile'] = async (links, of) =>
+    (await scope.features.find(({ chainFile }) => chainFile)?.chainFile?.(links, of)) ?? null
   const archiving = new Archive({ ...scope, bucket, events, entries, beforeLoss, chainOf })
   const state = () => ({ archive: { files: archived.newest, last_error: archiving.lastError } })
   return { name: 'archive', archived, archiving, state }

@@ -30,8 +30,8 @@ let number = 0
 async function archived(bytes: number): Promise<ArchiveFiles> {
   const old = expired.oldest({ before: Number.MAX_SAFE_INTEGER, last: Number.MAX_SAFE_INTEGER }, bytes)!
   const [jsonl, parquet] = [...encodeArchive('log', SCOPE, old.lines)]
-  const parts = { scope: SCOPE, env: log.env, database, now: () => log.now }
-  const chain = await archiveChain(parts, old.links, { jsonl: jsonl!.sha256, parquet: parquet!.sha256 })
+  const parts = { scope: SCOPE, env: log.env, database }
+  const chain = await archiveChain(parts, old.links, { files: { jsonl: jsonl!.sha256, parquet: parquet!.sha256 }, at: log.now })
   const unit = { write: (key: string, value: unknown) => state.set(key, value), all: database.all }
   expired.remove(unit as never, old.lines.at(-1)!.seq)
   return { name: `${(number += 1)}.jsonl.gz`, jsonl: jsonl!.bytes, parquet: parquet!.bytes, chain }

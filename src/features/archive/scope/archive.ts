@@ -158,7 +158,8 @@ export class Archive implements Archiving {
     const { links = [] } = batch
     if (links.some(({ chain }) => chain !== null)) {
       const sums = Object.fromEntries(formats.map(({ format, sha256 }) => [format, sha256]))
-      const chain = await this.#parts.chainOf(links, sums)
+      const { at } = JSON.parse(batch.lines.at(-1)?.text ?? '{}') as { at: string }
+      const chain = await this.#parts.chainOf(links, { files: sums, at: Date.parse(at) })
       if (chain !== null) await put(encodeChain(chain))
     }
     unit((open) => {

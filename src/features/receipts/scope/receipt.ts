@@ -24,7 +24,7 @@ const linksOf = inEachScope(({ scope, env, database, log, now }) => {
 /** Links the rows of a scope's log from now on, also those that move to an archive. */
 export function linkLog(scope: Collaborators): ScopeFeature {
   linksOf(scope)
-  return { name: 'receipts', chainFile: (links, files) => archiveChain(scope, links, files) }
+  return { name: 'receipts', chainFile: (links, of) => archiveChain(scope, links, of) }
 }
 
 /** The scope's part of a receipt; null if its log does not name the trace. */
