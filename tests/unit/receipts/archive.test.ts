@@ -32,7 +32,8 @@ async function archived(bytes: number): Promise<ArchiveFiles> {
   const [jsonl, parquet] = [...encodeArchive('log', SCOPE, old.lines)]
   const parts = { scope: SCOPE, env: log.env, database }
   const chain = await archiveChain(parts, old.links, { files: { jsonl: jsonl!.sha256, parquet: parquet!.sha256 }, at: log.now })
-  const unit = { write: (key: string, value: unknown) => state.set(key, value), all: database.all }
+  const all = (sql: string, ...params: unknown[]) => database.all(sql, ...(params as never[]))
+  const unit = { write: (key: string, value: unknown) => state.set(key, value), all }
   expired.remove(unit as never, old.lines.at(-1)!.seq)
   return { name: `${(number += 1)}.jsonl.gz`, jsonl: jsonl!.bytes, parquet: parquet!.bytes, chain }
 }

@@ -182,7 +182,7 @@ test('the archive carries the chain: a trace that the scope has deleted is prove
   expect(after.decisions).toEqual(before.decisions)
   // The file itself is proved without the server, and covers what was archived to its last entry.
   const { items } = (await call(`/v1/scopes/${encodeURIComponent(scope)}/archive`)).body
-  const [file] = items.filter(({ kind }: { kind: string }) => kind === 'log')
+  const file = items.find(({ kind }: { kind: string }) => kind === 'log')
   const bytesOf = async (format: string) => {
     const { path } = file.files.find((one: { format: string }) => one.format === format)
     return new Uint8Array(await (await env.TEST_ARCHIVE.get(path))!.arrayBuffer())
