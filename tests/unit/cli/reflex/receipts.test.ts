@@ -9,7 +9,7 @@ import { LinkedLog, said } from '../../../support/receipts.ts'
 const folder = mkdtempSync(path.join(tmpdir(), 'receipts-cli-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 const file = (name: string): string => path.join(folder, name)
-const nowhere = { url: 'http://127.0.0.1:9', key: 'none' }
+const nowhere = { REFLEX_URL: 'http://127.0.0.1:9', REFLEX_KEY: 'none' }
 const run = (...args: string[]) => reflexHere(args, nowhere)
 const secretIn = (name: string) => ({ REFLEX_RECEIPTS_KEY: readFileSync(file(name), 'utf8') })
 

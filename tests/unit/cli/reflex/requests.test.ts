@@ -110,7 +110,8 @@ events list --scope shop/berlin --type order.new --status pending --partial --si
 `
 
 const anyId = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
-const server = { url: 'https://reflex.test', key: 'key-of-the-test' }
+const url = 'https://reflex.test'
+const variables = { REFLEX_URL: url, REFLEX_KEY: 'key-of-the-test' }
 afterEach(() => vi.unstubAllGlobals())
 
 /** The order of fields means nothing. */
@@ -124,7 +125,7 @@ async function said(line: string): Promise<string> {
   const args = line.split(' ').map((word) => word.replaceAll('_', ' '))
   let requests = ''
   vi.stubGlobal('fetch', (address: string, { method, body }: { method: string; body?: string }) => {
-    const path = address.slice(server.url.length)
+    const path = address.slice(url.length)
     const [place, query = ''] = path.split('?')
     requests += `${method} ${place} ${query.split('&').toSorted().join('&')} ${sorted(body)}`.trim() + '\n'
     const answer = answers[`${method} ${place}`]
@@ -132,9 +133,9 @@ async function said(line: string): Promise<string> {
       answer === null ? new Response(null, { status: 204 }) : Response.json(answer ?? {}, { status: answer ? 200 : 404 }),
     )
   })
-  const people = await reflexHere(args, server)
+  const people = await reflexHere(args, variables)
   const asked = requests
-  const { stdout } = await reflexHere([...args, '--json'], server)
+  const { stdout } = await reflexHere([...args, '--json'], variables)
   const { code } = people
   const shown = JSON.stringify({ people: people.stdout, notes: people.stderr, json: stdout.replaceAll(/\n */g, ' ') }, null, 1)
   return `## ${line} (${code})\n${asked}${shown.replaceAll(String.raw`\n`, '\n')}\n`.replaceAll(anyId, 'ID')
