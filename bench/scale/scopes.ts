@@ -1,7 +1,7 @@
 import { send, until, type ReflexClient } from '../clients.ts'
 import { median } from '../figure.ts'
 import { batches, concurrently, loginLines, rate } from '../load.ts'
-import { bytesOn, line, memoryOf, throughScopes, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
+import { bytesOn, computedOn, line, memoryOf, throughScopes, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
 
 const FULL = { scopes: 20_000, events: 1_000_000 }
 const SMALL = { scopes: 200, events: 10_000 }
@@ -19,14 +19,17 @@ export async function manyScopes({ open, scopes = FULL.scopes, events = FULL.eve
   await filled(small, { scopes: Math.min(SMALL.scopes, scopes), events: Math.min(SMALL.events, events), progress: () => {} })
   const large = await open('large')
   try {
-    const { rates, memory } = await filled(large, { scopes, events, progress })
+    const { rates, computed, memory } = await filled(large, { scopes, events, progress })
     progress('reading lists')
     const times = await timesOfLists([small.reflex, large.reflex])
     const disk = await bytesOn(large.folder, OBJECTS)
     const [first = Number.NaN, last = Number.NaN] = [rates[0], rates.at(-1)]
+    const [at_first = Number.NaN, at_last = Number.NaN] = [computed[0], computed.at(-1)]
     return [
       line(`events a second to the last outcome, first tenth of ${events} events in ${scopes} scopes`, first, 'events/s'),
       line('the last tenth against the first', last / first, '×', { at_least: 0.9 }),
+      line('CPU of workerd for an event of the first tenth', at_first, 'ms'),
+      line('CPU of an event of the last tenth against the first', at_last / at_first, '×'),
       line('memory of workerd at most', memory / 1e9, 'GB', { at_most: 1.5 }),
       line('disk of a scope', disk / scopes / 1000, 'kB', { at_most: 100 }),
       ...times.map(({ path, ms: [few = Number.NaN, many = Number.NaN] }) =>
@@ -43,9 +46,10 @@ export async function manyScopes({ open, scopes = FULL.scopes, events = FULL.eve
 
 type Filled = Pick<Required<ScaleOptions>, 'progress'> & { scopes: number; events: number }
 
-/** The rate of each tenth, and the most memory after one. */
-async function filled({ reflex, folder }: Place, { scopes, events, progress }: Filled): Promise<{ rates: number[]; memory: number }> {
+/** The rate and the ms of CPU for an event of each tenth, and the most memory after one. */
+async function filled({ reflex, folder }: Place, { scopes, events, progress }: Filled) {
   const rates: number[] = []
+  const computed: number[] = []
   let memory = 0
   for (let tenth = 0; tenth < TENTHS; tenth += 1) {
     const from = (tenth * events) / TENTHS
@@ -53,16 +57,23 @@ async function filled({ reflex, folder }: Place, { scopes, events, progress }: F
     const lines = loginLines(events / TENTHS, scopeOf)
     const bodies = batches(lines, 2 * TOGETHER).map((batch) => JSON.stringify(batch))
     const last = [...new Set(lines.slice(-20 * TOGETHER).map(({ scope }) => scope))]
+    const before = await computedOn(folder)
     rates.push(await rate(lines.length, await throughScopes(reflex, { lines, last }, () => concurrently(bodies, reflex.publish, SENDERS))))
+    computed.push(((await computedOn(folder)) - before) / lines.length)
     memory = Math.max(memory, await memoryOf(folder))
-    progress(`tenth ${tenth + 1}: ${Math.round(rates.at(-1) ?? 0)} events/s, ${(memory / 1e6).toFixed(0)} MB`)
+    const said = [
+      `${Math.round(rates.at(-1) ?? 0)} events/s`,
+      `${computed.at(-1)?.toFixed(2)} ms of CPU`,
+      `${(memory / 1e6).toFixed(0)} MB`,
+    ]
+    progress(`tenth ${tenth + 1}: ${said.join(', ')}`)
   }
   const known = async () => {
     const inboxes = await reflex.inboxes()
     return inboxes.open === 0 && inboxes.scopes >= Math.min(scopes, events / TOGETHER)
   }
   await until(known, { pause_ms: 1000, what: 'D1 to know all scopes', timeout_ms: 900_000 })
-  return { rates, memory }
+  return { rates, computed, memory }
 }
 
 /** The lists, and the requests of the overview. */
