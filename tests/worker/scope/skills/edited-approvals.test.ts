@@ -85,8 +85,9 @@ describe('a call that is approved with other inputs', () => {
       return null
     })
     await sendAndSettle(stubOf(scope), note(scope, 'read my mail'))
-    const { body } = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
-    return { scope, id: body.items[0].id as string }
+    const first = async () => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items[0]
+    const { id } = await until(first, 'a person is asked')
+    return { scope, id: id as string }
   }
 
   test('goes there, and the value is the word of a person from then on, after an eviction, too', async () => {
