@@ -8,6 +8,8 @@ export * from './core/index.ts'
 // A star, so that a project can add its variables to the interface Env.
 export type * from './env.ts'
 export type { OfflineAnswer, OfflineRequest, OfflineRule } from './models/offline-model.ts'
+export { mailHandler } from './events/mail-handler.ts'
+export type { ParsedMail } from './events/mail.ts'
 export { defineTool, type ToolCall, type ToolDefinition } from './tools/define-tool.ts'
 export { CutOff } from './tools/may-have-happened.ts'
 export { reflex, type Deployment } from './worker.ts'

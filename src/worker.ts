@@ -29,6 +29,8 @@ export type Deployment = {
     fetch: App['fetch']
     queue: (batch: MessageBatch, env: Env) => Promise<void>
     scheduled: (controller: ScheduledController, env: Env) => Promise<void>
+    /** For projects that take mails: docs/channels.md. */
+    email?: (message: ForwardableEmailMessage, env: Env, context: ExecutionContext) => Promise<void>
   }
 }
 
