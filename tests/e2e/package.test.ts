@@ -9,6 +9,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../../cli/lib/free-port.ts'
 import { ProcessGroup } from '../../cli/lib/process-group.ts'
 import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
+import { CHANNELS } from '../../cli/reflex/project/add-channel.ts'
+import { rawMail } from '../support/mails.ts'
 
 /** The tests of the tarball, in a project outside the repository that npm installs it into. */
 const folder = temporaryFolder('reflex-package-')
@@ -208,6 +210,38 @@ test('its local server decides the first event by its agent, and shows the dashb
     } finally {
       await browser.close()
     }
+  } finally {
+    await server.stop()
+  }
+})
+
+test('a project with all channels is sound, and answers a recorded mail in its conversation', async () => {
+  const made = path.join(folder.path, 'channels')
+  await reflexOf(project)(['node_modules/reflex-agents/dist/cli/reflex/bin.js', 'init', made, '--package', tarball])
+  await run('npm', ['install', '--no-audit', '--no-fund'], made)
+  for (const name of CHANNELS) await run('npx', ['reflex', 'add', 'channel', name], made)
+  await run('npm', ['install', '--no-audit', '--no-fund'], made)
+  await run('npm', ['run', 'check'], made)
+  writeFileSync(path.join(made, '.dev.vars'), `REFLEX_HOOK_EMAIL=whsec_${Buffer.alloc(32, 7).toString('base64')}\n`)
+  const port = await freePort()
+  const server = new ProcessGroup('npm', ['run', 'dev', '--', '--port', String(port)], { cwd: made, env })
+  try {
+    const url = `http://127.0.0.1:${port}`
+    const headers = { authorization: `Bearer ${await keyOf(server)}`, 'content-type': 'application/json' }
+    for (const hook of ['email', 'email-unverified']) {
+      const body = readFileSync(path.join(made, `src/channels/${hook}.json`), 'utf8')
+      expect((await fetch(`${url}/v1/hooks/${hook}`, { method: 'PUT', headers, body })).status).toBe(200)
+    }
+    const at = `${url}/cdn-cgi/handler/email?from=ann%2Bshop@example.com&to=shop@acme.test`
+    for (const name of ['first', 'forged'] as const) {
+      const delivered = await fetch(at, { method: 'POST', body: rawMail(name) })
+      expect([delivered.status, await delivered.text()]).toEqual([200, expect.any(String)])
+    }
+    const conversation = 'ann:2Bshop@example.com/72107cb5a7083976'
+    const logOf = async (scope: string) => (await fetch(`${url}/v1/scopes/${encodeURIComponent(scope)}/log?limit=100`, { headers })).text()
+    await expect.poll(() => logOf(`email/${conversation}`), { timeout: 20_000 }).toContain('"tool":"email_reply"')
+    await expect.poll(() => logOf(`email-unverified/${conversation}`), { timeout: 20_000 }).toContain('"kind":"event-ended"')
+    expect(await logOf(`email-unverified/${conversation}`)).not.toContain('email_reply')
   } finally {
     await server.stop()
   }
