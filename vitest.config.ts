@@ -120,9 +120,8 @@ export default defineConfig(async () => ({
     silent: 'passed-only' as const,
     slowTestThreshold: 600_000,
     sequence: { sequencer: LongestFirst },
-    // A line that the runtime prints while its worker stops belongs to no test.
-    onUnhandledError: ({ name, message }: { name?: string | undefined; message: string }) =>
-      name !== 'EnvironmentTeardownError' || !message.includes('onUserConsoleLog'),
+    // An object that prints or imports while its runtime stops belongs to no test.
+    onUnhandledError: ({ name }: { name?: string | undefined }) => name !== 'EnvironmentTeardownError',
     coverage: {
       provider: 'custom' as const,
       customProviderModule: 'tests/support/coverage.ts',

@@ -14,6 +14,10 @@ export function loginLines(count: number, scopeOf: (index: number) => string): L
   })
 }
 
+/** These lines as JSON, with the time of now: events that come long after their own time differ. */
+export const happeningNow = (lines: readonly LogLine[]): string =>
+  JSON.stringify(lines.map((line) => ({ ...line, timestamp: new Date().toISOString() })))
+
 export type ChatMessage = { id: string; type: 'ws.message'; connection_id: string; content: string }
 export const chatMessage = (content = 'x'.repeat(200)): ChatMessage => ({
   id: randomUUID(),

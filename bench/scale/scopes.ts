@@ -1,6 +1,6 @@
 import { send, until, type ReflexClient } from '../clients.ts'
 import { median } from '../figure.ts'
-import { batches, concurrently, loginLines, rate } from '../load.ts'
+import { batches, concurrently, happeningNow, loginLines, rate } from '../load.ts'
 import { bytesOn, computedOn, line, memoryOf, throughScopes, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
 
 const FULL = { scopes: 20_000, events: 1_000_000 }
@@ -55,10 +55,15 @@ async function filled({ reflex, folder }: Place, { scopes, events, progress }: F
     const from = (tenth * events) / TENTHS
     const scopeOf = (index: number) => scopeAt(Math.floor((from + index) / TOGETHER) % scopes)
     const lines = loginLines(events / TENTHS, scopeOf)
-    const bodies = batches(lines, 2 * TOGETHER).map((batch) => JSON.stringify(batch))
+    const sent = batches(lines, 2 * TOGETHER)
     const last = [...new Set(lines.slice(-20 * TOGETHER).map(({ scope }) => scope))]
     const before = await computedOn(folder)
-    rates.push(await rate(lines.length, await throughScopes(reflex, { lines, last }, () => concurrently(bodies, reflex.publish, SENDERS))))
+    rates.push(
+      await rate(
+        lines.length,
+        await throughScopes(reflex, { lines, last }, () => concurrently(sent, (some) => reflex.publish(happeningNow(some)), SENDERS)),
+      ),
+    )
     computed.push(((await computedOn(folder)) - before) / lines.length)
     memory = Math.max(memory, await memoryOf(folder))
     const said = [

@@ -1,6 +1,6 @@
 import { send, until } from '../clients.ts'
 import { median } from '../figure.ts'
-import { batches, concurrently, loginLines } from '../load.ts'
+import { batches, concurrently, happeningNow, loginLines } from '../load.ts'
 import { line, type ScaleLine, type ScaleOptions } from './place.ts'
 
 const FEW = 500
@@ -17,11 +17,8 @@ export async function muchStored({ open, events = MANY, progress }: ScaleOptions
     [scopes.many, events],
   ] as const) {
     progress(`${count} events for ${scope}`)
-    const bodies = batches(
-      loginLines(count, () => scope),
-      1000,
-    ).map((batch) => JSON.stringify(batch))
-    await concurrently(bodies, (body) => filling.reflex.accept(scope, body))
+    const lines = loginLines(count, () => scope)
+    await concurrently(batches(lines, 1000), (some) => filling.reflex.accept(scope, happeningNow(some)))
     const isDone = async () => {
       const { counters, outbox } = await filling.reflex.state(scope)
       return counters.completed + counters.ignored >= count && outbox.waiting === 0

@@ -1,5 +1,5 @@
 import { ended, until } from '../clients.ts'
-import { concurrently, loginLines } from '../load.ts'
+import { concurrently, happeningNow, loginLines } from '../load.ts'
 import { line, type ScaleLine, type ScaleOptions } from './place.ts'
 
 const SCOPES = 1000
@@ -15,11 +15,7 @@ export async function resendStorm({ open, scopes = SCOPES, events = EVENTS, prog
     const lines = loginLines(events, (index) => `ssh/storm-${index % scopes}`)
     const names = [...new Set(lines.map(({ scope }) => scope))]
     const start = performance.now()
-    await concurrently(
-      lines.map((event) => JSON.stringify([event])),
-      reflex.publish,
-      SENDERS,
-    )
+    await concurrently(lines, (event) => reflex.publish(happeningNow([event])), SENDERS)
     const sent = (performance.now() - start) / 1000
     progress(`${events} events sent in ${sent.toFixed(1)} s`)
     const due = Map.groupBy(lines, ({ scope }) => scope)

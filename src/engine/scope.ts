@@ -20,7 +20,7 @@ import type { ContextView, ScopeChain, ScopeState } from '../contract/scope.ts'
 import type { ScopeMetrics } from '../contract/scope-api.ts'
 import { namedTypes } from '../core/decision-context.ts'
 import { modelName } from '../models/resolve-model.ts'
-import { LEAST_PACKED } from '../store/replicate.ts'
+import { LEAST_ALONE } from '../store/replicate.ts'
 
 import { contextAt } from './context/past-context.ts'
 
@@ -367,7 +367,7 @@ const ANSWER_MS = 30
 async function answered({ waiters, view, replica }: Collaborators, accepted: api.Accepted): Promise<api.Accepted> {
   if (!accepted.ok) return accepted
   const ids = accepted.receipts.map(({ id }) => id)
-  if (ids.length < LEAST_PACKED) await waiters.wait(view.open(ids), ANSWER_MS)
+  if (ids.length < LEAST_ALONE) await waiters.wait(view.open(ids), ANSWER_MS)
   const outcomes = replica.answer(ids)
   return outcomes === null ? accepted : { ...accepted, outcomes }
 }

@@ -322,12 +322,37 @@ async function waitingEvents(db: D1Database, { since, until, ...filter }: Histor
   return waiting.filter(isWithin({ ...filter, since, until })).toSorted((one, other) => timeOf(one) - timeOf(other))
 }
 
-/** Events that happened when they were accepted, give or take `NEAR_MS`. */
+/** Events after which those that are held are sorted, and the characters held at most. */
+const SORTED_EVERY = 500
+const MOST_HELD = 8_000_000
+
+/**
+ * Events that happened when they were accepted, give or take `NEAR_MS`, in order. Where too many
+ * are held for that, the oldest come out.
+ */
 async function* promptEvents(db: D1Database, filter: History): AsyncGenerator<Event> {
   const near = (time: string | undefined, ms: number) => time && new Date(Date.parse(time) + ms).toISOString()
   const around = { since: near(filter.since, -NEAR_MS), until: near(filter.until, NEAR_MS) }
   const wanted = isWithin(filter)
-  for await (const event of eventsOf(db, { ...filter, ...around, rising: true, prompt: true })) if (wanted(event)) yield event
+  const held: { event: Event; at: number; size: number }[] = []
+  let [read, latest, size] = [0, -Infinity, 0]
+  for await (const event of eventsOf(db, { ...filter, ...around, rising: true, prompt: true })) {
+    const one = { event, at: timeOf(event), size: JSON.stringify(event).length }
+    latest = Math.max(latest, one.at)
+    if (wanted(event)) {
+      held.push(one)
+      size += one.size
+    }
+    if ((read += 1) % SORTED_EVERY !== 0) continue
+    held.sort((first, second) => first.at - second.at)
+    // An event that follows was accepted later, and happened less than NEAR_MS before that.
+    while (held[0] && (held[0].at < latest - 2 * NEAR_MS || size > MOST_HELD)) {
+      const { event: first, size: own } = held.shift() as (typeof held)[number]
+      size -= own
+      yield first
+    }
+  }
+  for (const { event } of held.toSorted((first, second) => first.at - second.at)) yield event
 }
 
 const LATE_AT_ONCE = 50

@@ -15,8 +15,11 @@ export const msOf = (seq: bigint): number => Number(seq >> BigInt(BITS))
 
 /** SQL for the own time of the event with the JSON `event`, in ms. */
 export const happenedAt = (event: string): string => `CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER)`
-/** An own time that is nearer to the acceptance is not stored beside it. */
-export const NEAR_MS = 1000
+/**
+ * An own time that is nearer to the acceptance is not stored beside it: those who collect events
+ * send them some seconds later.
+ */
+export const NEAR_MS = 10_000
 
 /**
  * SQL that inserts rows into the log; each goes behind the events that were accepted in its

@@ -60,7 +60,12 @@ export type ModelReport = {
 }
 
 /** Fewer events are rows: a pack is a row that is written, merged and deleted. */
-export const LEAST_PACKED = 64
+const LEAST_PACKED = 16
+/**
+ * So many events of a delivery are a pack of their scope. The outcomes of fewer go back with the
+ * delivery, and are packed with outcomes of other scopes.
+ */
+export const LEAST_ALONE = 64
 /**
  * `isWritten`: D1 has the scope's row. `has_forgotten`: the scope lacks events that it had.
  * `defer` sends events elsewhere to be packed, or returns false.

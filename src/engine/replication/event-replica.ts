@@ -8,7 +8,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
 import {
   type Defer,
-  LEAST_PACKED,
+  LEAST_ALONE,
   mayBePacked,
   mayRepeat,
   packable,
@@ -251,7 +251,7 @@ export class EventReplica implements Follows {
       named.push(...entry.event_ids)
     }
     const ids = [...new Set(named)]
-    if (ids.length === 0 || ids.length >= LEAST_PACKED || ids.some((id) => !this.#awaited.has(id))) return false
+    if (ids.length === 0 || ids.length >= LEAST_ALONE || ids.some((id) => !this.#awaited.has(id))) return false
     const rows = database.allOf<EndedRow>(ids, ENDED_ROWS)
     const isTold = rows.length === ids.length && rows.every((row) => row.seq > this.#told && mayBePacked(row))
     if (isTold) this.#named_told = ids
@@ -270,7 +270,7 @@ export class EventReplica implements Follows {
     const asked = this.#sized(ids).filter(({ id }) => !sending.has(id))
     const fresh = asked.filter(({ id, seq }) => seq > this.#told && held.has(id))
     const again = asked.filter(({ id }) => !held.has(id))
-    const some = fresh.length < LEAST_PACKED ? [...fresh, ...again] : again
+    const some = fresh.length < LEAST_ALONE ? [...fresh, ...again] : again
     const traits = new Map(some.map(({ id }) => [id, held.get(id) ?? this.#answered.get(id) ?? UNKNOWN]))
     const packed = some.length === 0 ? [] : packable(this.#reports(some, traits, 0), scope)
     const given = new Set(packed.map(({ id }) => id))

@@ -100,11 +100,22 @@ describe('a pack of events', () => {
     const ordinary = Array.from({ length: 64 }, (_, index) => note(index, {}))
     await write('a', ordinary.slice(0, 63), 64)
     expect([await count('events'), await count('packs')]).toEqual([63, 0])
-    const late = reportOf(eventAt('a', START), { nth: 70, accepted_at: START + 5000 })
+    const late = reportOf(eventAt('a', START), { nth: 70, accepted_at: START + 15_000 })
     const others = [note(71, { status: 'pending' }), note(72, { status: 'dead_lettered' }), note(73, { nth: null }), late]
     await clear()
     await write('a', [...ordinary, ...others], 64)
     expect([await count('events'), await packsOf()]).toEqual([4, [64]])
+  })
+
+  test('has events that came some seconds after they happened, and the history has them in order', async () => {
+    const reports = Array.from({ length: 1300 }, (_, index) => {
+      const accepted_at = START + index * 10
+      return reportOf(eventAt('a', accepted_at - ((index * 7919) % 9500)), { nth: index, accepted_at })
+    })
+    await write('a', reports)
+    expect(await count('events')).toBe(0)
+    const times = (await replayed()).map(({ timestamp }) => timestamp)
+    expect(times).toEqual(reports.map(({ timestamp }) => timestamp).toSorted())
   })
 
   test('tells a key that may see some scopes of those alone', async () => {
