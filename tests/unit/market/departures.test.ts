@@ -331,6 +331,19 @@ describe('an id whose transfer has left', () => {
     expect(send({ id: 'end', pending_id: 'paid', debit: 'scope:a', void: true })).toBe('pending_transfer_not_found')
   })
 
+  test('ends no pending transfer of another account, if it named no account', () => {
+    const { send, pass, wait } = shop()
+    send({ id: 'held', pending: true })
+    const end = { id: 'end', pending_id: 'held', void: true as const }
+    expect(send(end)).toBe('created')
+    wait(RETENTION + DAY)
+    send({ id: 'newest' })
+    pass()
+    expect(send({ id: 'held', debit: 'scope:b', credit: 'scope:a', pending: true })).toBe('created')
+    expect(send(end)).toBe('id_used_long_ago')
+    expect(send({ ...end, debit: 'scope:b' })).toBe('created')
+  })
+
   test('fails the chain that it is in, and uses up the ids of the others', () => {
     const { ledger, transaction, wait } = afterLeaving()
     const chain = ['paid', 'new'].map((id, index) => ({ id, debit: 'scope:a', credit: 'scope:b', amount: 5, linked: index === 0 }))

@@ -1,7 +1,7 @@
 import { ESCROW, GENESIS, MOST_SCRIP, type NewTransfer, type TransferFailure, type TransferResult } from '../contract/transfer.ts'
 import { matchesScope } from '../../../contract/principal.ts'
 import { LedgerDraft, newAccount, type AccountState, type NewRow } from './draft.ts'
-import { clientId, idOfCaller, isReserved, keptId, type Named } from './ids.ts'
+import { clientId, endOfAny, idOfCaller, isReserved, keptId, type Named } from './ids.ts'
 
 export type TransferOptions = {
   /** The key or agent that asks, whose failures of a day are limited; unset: they are not. */
@@ -135,10 +135,11 @@ function pendingOf(draft: LedgerDraft, { id, pending_id, debit }: Ending, { ends
 
 /** The result that the id has already. */
 function knownResult(draft: LedgerDraft, asked: NewTransfer, { kept }: Identity): TransferResult | null {
-  const { id } = asked
+  const { id, pending_id, debit } = asked
   const row = draft.row(kept)
   const failed = draft.failure(kept)
-  if (!row && !failed) return draft.hasLeft(kept) ? { id, status: 'failed', reason: 'id_used_long_ago' } : null
+  const hasLeft = draft.hasLeft(kept) || (pending_id !== undefined && debit === undefined && draft.hasLeft(endOfAny(id, pending_id)))
+  if (!row && !failed) return hasLeft ? { id, status: 'failed', reason: 'id_used_long_ago' } : null
   const differs = firstDifference(row ? askedOf(row) : failed?.asked, asked)
   if (differs) return { id, status: 'failed', reason: `exists_with_different_${differs}` }
   return row ? { id, status: 'exists', reason: null } : { id, status: 'failed', reason: failed?.reason ?? null }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { LedgerAudit } from '../contract/account.ts'
 import type { NewTransfer, Transfer } from '../contract/transfer.ts'
-import { clientId, digestOfId, keptId } from './ids.ts'
+import { clientId, endOfAny, digestOfId, keptId } from './ids.ts'
 import { allOf, type LedgerSql } from './load.ts'
 import { movesOf, SUMS } from './moves.ts'
 import { presentedRow, type LedgerRow } from './present.ts'
@@ -67,7 +67,11 @@ export function depart(sql: LedgerSql, { seqs, now }: { seqs: readonly number[];
   keepSums(sql, rows, addPortion(sql, rows, now))
   keepIds(
     sql,
-    rows.flatMap(({ id, debit, kind }) => (kind === 'timeout' ? [] : [keptId({ id: clientId(id, debit), debit })])),
+    rows.flatMap(({ id, debit, kind, pending_id }) => {
+      if (kind === 'timeout') return []
+      const own = clientId(id, debit)
+      return [keptId({ id: own, debit }), ...(pending_id === null ? [] : [endOfAny(own, clientId(pending_id, debit))])]
+    }),
   )
   sql.exec('DELETE FROM transfers WHERE seq IN (SELECT seq FROM departing)')
   sql.exec('DELETE FROM departing')

@@ -20,6 +20,12 @@ export type Named = { id: string; debit: string }
  */
 export const keptId = ({ id, debit }: Named): string => (isReserved(id) || id.startsWith(AGENT_IDS) ? id : `${id}${BEFORE_DEBIT}${debit}`)
 
+/**
+ * An end whose request names no debit account, which no other account's pending transfer of the
+ * same id may have once the one that it ended has left.
+ */
+export const endOfAny = (id: string, pending_id: string): string => `${id}${BEFORE_DEBIT}${BEFORE_DEBIT}${pending_id}`
+
 /** The id under which the end of a pending transfer is kept that does not exist. */
 export const idOfCaller = (id: string, { counted, caller = '' }: { counted?: string | undefined; caller?: string | undefined }): string =>
   keptId({ id, debit: `@${counted ?? caller}` })

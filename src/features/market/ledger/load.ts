@@ -1,7 +1,7 @@
 import { jsonChunks } from '../../../base/json.ts'
 import type { NewTransfer, TransferFailure } from '../contract/transfer.ts'
 import type { SpendingLimits } from '../contract/account.ts'
-import { clientId, digestOfId, idOfCaller, keptId, keptRange, type Named } from './ids.ts'
+import { clientId, digestOfId, endOfAny, idOfCaller, keptId, keptRange, type Named } from './ids.ts'
 import { DAY_MS, LedgerDraft, HOUR_MS, type AccountState, type TransferKind, type NewRow, type Sums } from './draft.ts'
 
 export type LedgerSql = Pick<SqlStorage, 'exec'>
@@ -38,7 +38,13 @@ function idsOf(transfers: readonly NewTransfer[], pendings: readonly NewRow[], c
   for (const { id, debit } of transfers) if (debit !== undefined) note(id, debit)
   const ids = transfers.flatMap(({ id, debit, pending_id }) => {
     const of = pending_id === undefined ? [] : (payers.get(pending_id) ?? [])
-    return [id, idOfCaller(id, caller), ...[...of, ...(debit === undefined ? [] : [debit])].map((payer) => keptId({ id, debit: payer }))]
+    const any = pending_id === undefined || debit !== undefined ? [] : [endOfAny(id, pending_id)]
+    return [
+      id,
+      idOfCaller(id, caller),
+      ...any,
+      ...[...of, ...(debit === undefined ? [] : [debit])].map((payer) => keptId({ id, debit: payer })),
+    ]
   })
   return [...new Set(ids)]
 }
