@@ -81,6 +81,16 @@ export const isKeyId = (text: string): boolean => text === ADMIN_KEY_ID || /^[0-
 export type SenderRole = NonNullable<Event['meta']['role']>
 /** The roles that `trusted_senders` may name: the strongest first. */
 export const senderRoles = ['admin', 'operator'] as const satisfies readonly SenderRole[]
+/** The text before the name of a role in a setting of senders. */
+export const ROLE = 'role:'
+const ROLES = senderRoles.map((role) => ROLE + role)
+/** The name of a sender, or `role:NAME`. */
+export const trustedSender = z
+  .string()
+  .min(1)
+  .max(256)
+  .refine((text) => !text.startsWith(ROLE) || ROLES.includes(text), `a role is one of ${ROLES.join(', ')}`)
+
 export const baseRoles = ['admin', 'operator', 'publisher', 'viewer'] as const
 export type BaseRole = (typeof baseRoles)[number]
 

@@ -1,14 +1,9 @@
 import { z } from 'zod'
 import { originModes } from '../origin.ts'
-import { senderRoles } from '../principal.ts'
+import { trustedSender } from '../principal.ts'
 import { setting } from '../setting.ts'
 
 const pattern = z.string().min(1).max(256)
-
-/** The text before the name of a role in `trusted_senders`. */
-export const ROLE = 'role:'
-const ROLES = senderRoles.map((role) => ROLE + role)
-const trustedSender = pattern.refine((text) => !text.startsWith(ROLE) || ROLES.includes(text), `a role is one of ${ROLES.join(', ')}`)
 
 export const trustedText = z.strictObject({
   in: pattern.meta({

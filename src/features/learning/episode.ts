@@ -1,5 +1,6 @@
 import type { JsonFields } from '../../base/json.ts'
 import type { Teacher } from '../../contract/certificate.ts'
+import type { SenderRole } from '../../contract/principal.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import type { TracedAct } from './skills/trace.ts'
 
@@ -33,6 +34,8 @@ export type Episode = {
   teacher: Teacher
   /** The sender of the event: who was authenticated, or else its source. */
   source: string
+  /** The role of its key, as far as a setting may trust it. */
+  role?: SenderRole
   saw: Saw
   goal?: { text: string; labels: string[] }
   /** As the turn found it: `ctx`, `env`, `work` and `policy`. */

@@ -1,5 +1,5 @@
-import { ROLE, type TrustedText } from '../../contract/settings/origins.ts'
-import { ADMIN_KEY_ID, hasRole, matchesScope } from '../../contract/principal.ts'
+import type { TrustedText } from '../../contract/settings/origins.ts'
+import { ADMIN_KEY_ID, hasRole, matchesScope, ROLE } from '../../contract/principal.ts'
 import type { Doubt, Origin } from '../../contract/origin.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
@@ -19,17 +19,18 @@ export const mayDirect = (event: Event, settings: Directing): boolean =>
 
 type Directing = Pick<Settings, 'trusted_senders' | 'learning'>
 
-/** True for a sender whose words direct. `roles`: of the key with which it sends, if it has one. */
-export function directsAs(
-  { sender, roles }: { sender: string; roles: readonly string[] },
-  { trusted_senders, learning }: Directing,
-): boolean {
-  const held = sender === `key:${ADMIN_KEY_ID}` ? ['admin'] : roles
-  // A source may have any name: it is no role.
-  const isMeant = (pattern: string) =>
-    pattern.startsWith(ROLE) ? hasRole({ roles: [...held] }, pattern.slice(ROLE.length)) : matchesScope(pattern, sender)
-  return trusted_senders.some(isMeant) || learning.trusted_sources.some((pattern) => matchesScope(pattern, sender))
-}
+/** `roles`: of the key with which it sends, if it has one. */
+type Sender = { sender: string; roles: readonly string[] }
+
+/** True for a sender whose words direct. */
+export const directsAs = (sender: Sender, { trusted_senders, learning }: Directing): boolean =>
+  [...trusted_senders, ...learning.trusted_sources].some((pattern) =>
+    pattern.startsWith(ROLE) ? holds(sender, pattern) : matchesScope(pattern, sender.sender),
+  )
+
+/** True for a sender with the role that `role:NAME` names. A source of that name has none. */
+export const holds = ({ sender, roles }: Sender, pattern: string): boolean =>
+  pattern.startsWith(ROLE) && hasRole({ roles: sender === `key:${ADMIN_KEY_ID}` ? ['admin'] : [...roles] }, pattern.slice(ROLE.length))
 
 /** The knowledge of a scope about the values that it was given. */
 export type Sources = {

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { answerOf, crowdIn } from '../../../src/features/learning/run/ending.ts'
 
 const from = (source: string, count: number) => Array.from({ length: count }, () => ({ source }))
+const withRole = (source: string, count: number, role: 'admin' | 'operator') => from(source, count).map((one) => ({ ...one, role }))
+const operators = { trusted_sources: ['role:operator'] }
 const nobody = { trusted_sources: [] as string[] }
 
 describe('a run whose decisions are about events of one sender', () => {
@@ -18,7 +20,16 @@ describe('a run whose decisions are about events of one sender', () => {
     ['that is trusted', from('key:admin', 50), { trusted_sources: ['key:admin'] }],
     ['among many', [...from('a', 20), ...from('b', 20), ...from('c', 20)], nobody],
     ['of a few', from('key:admin', 39), nobody],
+    ['whose key had a trusted role', withRole('key:a', 50, 'operator'), operators],
+    ['whose key had a stronger role', withRole('key:a', 50, 'admin'), operators],
+    ['that is the admin key', from('key:admin', 50), operators],
   ])('does not blame a sender %s', (_, episodes, run) => expect(crowdIn(episodes, run)).toBeUndefined())
+
+  test.each([
+    ['that has the name of a role', from('role:operator', 50), operators],
+    ['whose key had the role for a part of them', [...withRole('key:a', 49, 'operator'), ...from('key:a', 1)], operators],
+    ['whose key had a weaker role', withRole('key:a', 50, 'operator'), { trusted_sources: ['role:admin'] }],
+  ])('blames a sender %s', (_, episodes, run) => expect(crowdIn(episodes, run)?.n).toBe(50))
 
   test('answers with the command that trusts the sender', () => {
     const crowd = { sender: 'key:admin', n: 60, trusts: ['key:admin'] }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { env } from 'cloudflare:workers'
+import { listEvents } from '../../../src/store/events.ts'
 import { crash, entriesOf, freshScope, hurry, inObject, note, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { behaviours, effects } from '../../support/test-agents.ts'
 
@@ -252,10 +253,8 @@ describe('D1', () => {
       await scheduler.wait(30)
     }
     await until(async () => {
-      const { results } = await env.DB.prepare(`SELECT count(*) AS n FROM events WHERE scope = ? AND status = 'completed'`)
-        .bind(scope)
-        .all<{ n: number }>()
-      return results[0]?.n === 20
+      const page = await listEvents(env.DB, { patterns: ['*'], scope, status: 'completed', limit: 100 })
+      return page.items.length === 20
     }, 'D1 has every outcome')
   })
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { InMs } from '../../../base/time.ts'
+import { trustedSender } from '../../../contract/principal.ts'
 import { scopeName } from '../../../core/event.ts'
 
 const count = z.int()
@@ -22,10 +23,12 @@ export const learnRequest = z.strictObject({
     .describe('The newest decisions to learn from; that of the setting `learning` by default.'),
   kinds: z.array(learnKind).min(1).max(learnKinds.length).optional().describe('Both by default.'),
   trusted_sources: z
-    .array(z.string().min(1).max(256))
+    .array(trustedSender)
     .max(100)
     .optional()
-    .describe('Senders of events that you vouch for, such as `key:ID`. Any other may carry at most a third of the support of a rule.'),
+    .describe(
+      'Senders of events that you vouch for, such as `key:ID` or `role:operator`. Any other may carry at most a third of the support of a rule.',
+    ),
 })
 export type LearnRequest = z.infer<typeof learnRequest>
 

@@ -1,6 +1,7 @@
 import { replies } from '../../../contract/words.ts'
 import { z } from 'zod'
 import { closed } from '../../../contract/setting.ts'
+import { trustedSender } from '../../../contract/principal.ts'
 import { agreement, atLeastAllowed, DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 
 const fields = {
@@ -17,10 +18,11 @@ const fields = {
   min_support: z.int().min(1).max(100_000).describe('Minimum number of decisions behind a mined sequence, and behind a certificate.'),
   window: z.int().min(100).max(1_000_000).describe('Maximum number of decisions to learn from, the newest ones.'),
   trusted_sources: z
-    .array(z.string().min(1).max(256))
+    .array(trustedSender)
     .max(100)
     .describe(
-      'Senders whose events may be the whole support of what is learned; those of any other sender may be a third. A sender is `key:ID`, the key that an event was sent with, or the `sender` of its queue message, or else its source, as for timers.',
+      'Senders whose events may be the whole support of what is learned; those of any other sender may be a third. A sender is `key:ID`, the key that an event was sent with, or the `sender` of its queue message, or else its source, as for timers. ' +
+        '`role:operator` and `role:admin`: keys that had this role when they sent all of these events.',
     ),
   replies: z
     .enum(replies)

@@ -202,6 +202,7 @@ export class EpisodeReader {
       place,
       teacher,
       source: event.meta.sender ?? event.source,
+      ...(event.meta.role && { role: event.meta.role }),
       saw,
       goal: { text, labels },
       ...(decided.blackboard && { blackboard: decided.blackboard }),

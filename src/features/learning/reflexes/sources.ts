@@ -1,5 +1,25 @@
+import { ROLE } from '../../../contract/principal.ts'
+import { holds } from '../../../tools/origins/origin-of.ts'
 import type { Episode } from '../episode.ts'
 import { type Bits, indexesOf } from './facts/bits.ts'
+
+export type Sent = Pick<Episode, 'source' | 'role'>
+
+/**
+ * The senders that may teach alone: by their names, or by a role that they had in all of these
+ * episodes.
+ */
+export function trustedAmong(episodes: readonly Sent[], trusted: readonly string[]): Set<string> {
+  const [roles, names] = [true, false].map((is) => trusted.filter((one) => one.startsWith(ROLE) === is))
+  const untrusted = new Set<string>()
+  const senders = new Set<string>()
+  if (roles && roles.length > 0)
+    for (const { source, role } of episodes) {
+      const sender = { sender: source, roles: role ? [role] : [] }
+      ;(roles.some((one) => holds(sender, one)) ? senders : untrusted).add(source)
+    }
+  return new Set([...(names ?? []), ...Array.from(senders).filter((one) => !untrusted.has(one))])
+}
 
 /** True if no sender has more than a third of these episodes: it could teach what it likes. */
 export type Crowd = (support: Bits) => boolean

@@ -1,4 +1,4 @@
-import type { Episode } from '../episode.ts'
+import { type Sent, trustedAmong } from '../reflexes/sources.ts'
 import type { LearningRun } from './store.ts'
 
 type Crowd = NonNullable<LearningRun['episodes']['crowd']>
@@ -17,12 +17,10 @@ const LEAST = 40
 const LARGEST_SHARE = 1 / 3
 
 /** The sender of too many of the decisions; undefined if nobody is, or if it is trusted. */
-export function crowdIn(
-  episodes: readonly Pick<Episode, 'source'>[],
-  { trusted_sources: trusts }: Pick<LearningRun, 'trusted_sources'>,
-): Crowd | undefined {
+export function crowdIn(episodes: readonly Sent[], { trusted_sources: trusts }: Pick<LearningRun, 'trusted_sources'>): Crowd | undefined {
   const [most] = Array.from(Map.groupBy(episodes, ({ source }) => source)).sort(([, one], [, other]) => other.length - one.length)
-  if (!most || episodes.length < LEAST || trusts.includes(most[0]) || most[1].length <= episodes.length * LARGEST_SHARE) return undefined
+  if (!most || episodes.length < LEAST || trustedAmong(episodes, trusts).has(most[0]) || most[1].length <= episodes.length * LARGEST_SHARE)
+    return undefined
   return { sender: most[0], n: most[1].length, trusts: [...trusts, most[0]] }
 }
 

@@ -6,6 +6,7 @@ import type { Env } from '../../../env.ts'
 import type { Manifest } from '../../../skills/manifest/manifest.ts'
 import { storeOf } from '../../../store/store.ts'
 import type { Episode } from '../episode.ts'
+import { trustedAmong } from '../reflexes/sources.ts'
 import { mineSkills, type SkillCandidate } from '../skills/learn.ts'
 import { MINING } from '../skills/mine.ts'
 import { MOST_REJECTED, placeOf, shortened, type Grounds } from './findings.ts'
@@ -42,7 +43,7 @@ export async function* mineInSteps(
     parser_model: null,
     seed: SEED,
     limits: { ...MINING, least_turns: min_support },
-    trusted: new Set(run.trusted_sources),
+    trusted: trustedAmong(episodes, run.trusted_sources),
     latest: async (id) => {
       const newest = await latestOf(env, id)
       if (newest?.state === 'candidate') candidates.add(id)

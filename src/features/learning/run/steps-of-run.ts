@@ -5,6 +5,7 @@ import type { Correction } from '../episodes/people.ts'
 import type { Foreseen } from '../../../contract/certificate.ts'
 import { disputedIn, type Fires, foreseeInSteps, foreseenFor, type ForeseenGrounds, type Lessons } from './foresee.ts'
 import { type LearnedReflexes, learnReflexesInSteps, type ReflexLearnOptions } from '../reflexes/learn.ts'
+import { trustedAmong } from '../reflexes/sources.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
 import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
 import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, otherDecision, stratumOfAct, withoutForgotten } from './policy.ts'
@@ -68,7 +69,7 @@ async function* learnInSteps(
   for (const one of drifted) episodes = yield* withoutDrifted(episodes, one)
   const left = new Set(episodes.map(({ id }) => id))
   const forgotten = history.flatMap(({ id }) => (left.has(id) ? [] : [id]))
-  const trusted = new Set(run.trusted_sources)
+  const trusted = trustedAmong(episodes, run.trusted_sources)
   const fair = ({ at }: Episode, act: { kind: string; name: string } | null) => at > (taken_over.get(stratumOfAct(act)) ?? -Infinity)
   const options = {
     trusted,
