@@ -10,15 +10,10 @@ export type Sent = Pick<Episode, 'source' | 'role'>
  * episodes.
  */
 export function trustedAmong(episodes: readonly Sent[], trusted: readonly string[]): Set<string> {
-  const [roles, names] = [true, false].map((is) => trusted.filter((one) => one.startsWith(ROLE) === is))
-  const untrusted = new Set<string>()
-  const senders = new Set<string>()
-  if (roles && roles.length > 0)
-    for (const { source, role } of episodes) {
-      const sender = { sender: source, roles: role ? [role] : [] }
-      ;(roles.some((one) => holds(sender, one)) ? senders : untrusted).add(source)
-    }
-  return new Set([...(names ?? []), ...Array.from(senders).filter((one) => !untrusted.has(one))])
+  const isHeld = ({ source, role }: Sent) => trusted.some((one) => holds({ sender: source, roles: role ? [role] : [] }, one))
+  const others = new Set(episodes.flatMap((one) => (isHeld(one) ? [] : [one.source])))
+  const names = trusted.filter((one) => !one.startsWith(ROLE))
+  return new Set([...names, ...episodes.flatMap(({ source }) => (others.has(source) ? [] : [source]))])
 }
 
 /** True if no sender has more than a third of these episodes: it could teach what it likes. */
