@@ -10,7 +10,7 @@ import type { Certificate } from './certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { PageGaps } from './lists/packs.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
-import type { ArchivedFile, ContextView, Counters, ModelWait, ScopeChain, ScopeState } from './scope.ts'
+import type { ArchivedFile, ContextView, Counters, ModelWait, ScopeChain, ScopeState, ScopeTool } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 
 export type { Schedule, SettingsPatch, Via }
@@ -207,6 +207,8 @@ export interface ScopeApi extends FeatureCalls {
   events(asked: EventsAsked): Promise<string>
   /** The filters, reflexes and models that decide on an event. */
   chain(): Promise<ScopeChain>
+  /** The tools that the scope may use now, with their destinations. */
+  tools(): Promise<ScopeTool[]>
   /** An event that retention has moved to the archive. */
   archivedEvent(id: string): Promise<Result<{ record: EventRecord | null }>>
   /** The manifest of the archive; `after` is the number of the last file of the previous page. */

@@ -207,3 +207,17 @@ export const scopeChain = z
   })
   .meta({ id: 'ScopeChain', description: 'What decides on an event, in order.' })
 export type ScopeChain = z.infer<typeof scopeChain>
+
+export const scopeTool = z
+  .object({
+    name: z.string(),
+    description: z.string(),
+    acts: z.boolean().describe('False if it only reads.'),
+    plans_only: z.boolean().describe('Only steps of skills may call it.'),
+    destinations: z.array(z.string()).describe('Arguments that decide where a call goes or on whom it acts, as paths.'),
+    assumed: z
+      .boolean()
+      .describe('True if the tool declares none, so that they follow from the formats and names of its arguments (docs/security.md).'),
+  })
+  .meta({ id: 'ScopeTool' })
+export type ScopeTool = z.infer<typeof scopeTool>

@@ -16,9 +16,11 @@ import type { Database, Unit } from '../kernel/unit.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import { openDatabase } from './storage/scope-tables.ts'
-import type { ContextView, ScopeChain, ScopeState } from '../contract/scope.ts'
+import type { ContextView, ScopeChain, ScopeState, ScopeTool } from '../contract/scope.ts'
 import type { ScopeMetrics } from '../contract/scope-api.ts'
 import { namedTypes } from '../core/decision-context.ts'
+import { onlyReads } from '../tools/define-tool.ts'
+import { assumedDestinations } from '../tools/origins/destinations.ts'
 import { modelName } from '../models/resolve-model.ts'
 import { LEAST_ALONE } from '../store/replicate.ts'
 
@@ -103,6 +105,15 @@ function chainOf({ scope, store, programs, toolbox, features, env, may_act, now 
   }
   return Object.assign(chain, ...features.map((feature) => feature.chain?.())) as ScopeChain
 }
+
+const toolsOf = (toolbox: Collaborators['toolbox']): ScopeTool[] =>
+  toolbox.allowed.flatMap((name) => {
+    const found = toolbox.forPlan(name)
+    if (!found.ok) return []
+    const { description, plans_only = false, destinations } = found.definition
+    const given = destinations ? [...destinations] : assumedDestinations(found.definition)
+    return [{ name, description, acts: !onlyReads(found.definition), plans_only, destinations: given, assumed: !destinations }]
+  })
 
 type Of = { agents: AgentRegistry; features: readonly FeatureInScope[] }
 
@@ -197,6 +208,12 @@ export class ScopeObject extends Answering implements api.ScopeApi {
   async chain() {
     await this.#parts.reflex_sync.ready()
     return chainOf(this.#parts)
+  }
+
+  async tools() {
+    const { toolbox } = this.#parts
+    await toolbox.ready()
+    return toolsOf(toolbox)
   }
 
   async archivedEvent(id: string) {

@@ -1,4 +1,6 @@
 import { windowWarning } from '../../../src/contract/lists/packs.ts'
+import { isOutside } from '../../../src/contract/settings/outside-tools.ts'
+import type { ScopeTool } from '../../../src/contract/scope.ts'
 import type { ModelCallReport } from '../../../src/contract/reports/health.ts'
 import { counted } from '../../lib/text.ts'
 
@@ -124,6 +126,24 @@ function assumedCheck(assumed: Readonly<Record<string, string[]>>): HealthCheck[
   const tools = Object.entries(assumed).map(([tool, paths]) => `${tool} (${paths.join(', ')})`)
   if (tools.length === 0) return []
   return [check('destinations', 'ok', `assumed by format and name: ${tools.join(', ')}; \`destinations\` of a tool says otherwise`)]
+}
+
+/** The tools of a scope, as far as they are checked. */
+export type DoctorTools = { scope: string; tools: Pick<ScopeTool, 'name' | 'destinations' | 'assumed'>[] }
+
+/** The check names what is assumed of tools that scopes have by their settings. */
+export function scopeToolsCheck(asked: readonly DoctorTools[]): HealthCheck[] {
+  const scopes = new Map<string, string[]>()
+  for (const { scope, tools } of asked)
+    for (const { name, destinations, assumed } of tools)
+      if (assumed && destinations.length > 0 && isOutside(name)) {
+        const tool = `${name} (${destinations.join(', ')})`
+        scopes.set(tool, [...(scopes.get(tool) ?? []), scope])
+      }
+  if (scopes.size === 0) return []
+  const said = Array.from(scopes, ([tool, [first, ...more]]) => `${tool} in ${first}${more.length > 0 ? ` and ${more.length} more` : ''}`)
+  const detail = `assumed by format and name in ${counted(asked.length, 'scope')} that changed last: ${said.join(', ')}`
+  return [check('destinations in settings', 'ok', `${detail}; \`destinations\` in the settings says otherwise`)]
 }
 
 type Deployment = NonNullable<DoctorHealth['deployment']>

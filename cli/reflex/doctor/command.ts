@@ -4,7 +4,8 @@ import { CliError, messageOf } from '../../lib/cli-error.ts'
 import type { Colour } from '../../lib/paint.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
-import { checksOf, type HealthCheck, type DoctorHealth, type CheckLevel } from './checks.ts'
+import type { ScopeSummary, ScopeTool } from '../../../src/contract/scope.ts'
+import { checksOf, scopeToolsCheck, type HealthCheck, type DoctorHealth, type DoctorTools, type CheckLevel } from './checks.ts'
 
 const marks: Record<CheckLevel, { mark: string; colour: Colour }> = {
   ok: { mark: '✓', colour: 'green' },
@@ -51,10 +52,29 @@ async function examined(api: Api, signal: AbortSignal): Promise<HealthCheck[]> {
   try {
     const health = await api.json<DoctorHealth>('/health/detailed', { signal })
     const key: HealthCheck = { name: 'key', level: 'ok', detail: 'accepted', hint: null }
-    return [connection, key, ...checksOf(health, { sent, received: Date.now() })]
+    const checks = checksOf(health, { sent, received: Date.now() })
+    return [connection, key, ...checks, ...scopeToolsCheck(await toolsOfScopes(api, signal))]
   } catch (error) {
     return [connection, failed(error instanceof RequestRefused ? 'key' : 'health', error)]
   }
+}
+
+/** Scopes that are asked for their tools: each of them is woken, and asks its MCP servers. */
+const MOST_ASKED = 20
+
+/** The tools of the scopes that changed last. A scope or a server that cannot say has none. */
+async function toolsOfScopes(api: Api, signal: AbortSignal): Promise<DoctorTools[]> {
+  const get = async <Item>(path: string): Promise<Item[]> => {
+    const { items } = await api.json<{ items: Item[] }>(path, { signal })
+    return items
+  }
+  const listed = await get<ScopeSummary>('/v1/scopes?limit=1000').catch(() => [])
+  const latest = listed.toSorted((one, other) => other.updated_at.localeCompare(one.updated_at)).slice(0, MOST_ASKED)
+  const asked = latest.map(async ({ scope }): Promise<DoctorTools[]> => {
+    const tools = await get<ScopeTool>(`/v1/scopes/${encodeURIComponent(scope)}/tools`).catch(() => null)
+    return tools === null ? [] : [{ scope, tools }]
+  })
+  return (await Promise.all(asked)).flat()
 }
 
 const failed = (name: string, error: unknown): HealthCheck => ({

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { AnswerOf } from '../../../src/contract/operation.ts'
-import { askModel, cancel, context, list, log, state } from '../../../src/contract/operations/scopes.ts'
+import { askModel, cancel, context, list, log, state, tools } from '../../../src/contract/operations/scopes.ts'
 import { addOperation } from '../operation.ts'
 import { ask } from '../ask.ts'
 import { handler, type Session } from '../session.ts'
@@ -99,5 +99,5 @@ export function addScope(program: Command): void {
   addOperation(scope, state)
   addSet(scope)
   addTail(scope)
-  for (const op of [context, cancel, askModel]) addOperation(scope, op)
+  for (const op of [context, tools, cancel, askModel]) addOperation(scope, op)
 }

@@ -1,6 +1,6 @@
 import { money } from '../../base/amounts.ts'
 import type { ItemList } from '../shown.ts'
-import type { ScopeSummary } from '../scope.ts'
+import type { ScopeSummary, ScopeTool } from '../scope.ts'
 import type { Schedule, Timer } from '../settings/schedule.ts'
 
 export const scopes = {
@@ -36,3 +36,20 @@ export const timers = {
     { title: 'Schedule', of: ({ schedule }) => scheduleText(schedule) },
   ],
 } as const satisfies ItemList<Timer>
+
+const byWhom = ({ destinations, assumed }: ScopeTool): string => {
+  if (!assumed) return 'declared'
+  return destinations.length > 0 ? 'assumed by format and name' : 'no format or name says so'
+}
+
+export const tools = {
+  at: 'get /v1/scopes/{scope}/tools',
+  key: 'name',
+  columns: [
+    { title: 'Tool', of: ({ name }) => name },
+    { title: 'Acts', of: ({ acts }) => (acts ? 'acts' : 'only reads'), width: 7 },
+    { title: 'Destinations', of: ({ destinations }) => destinations.join(', ') || 'none' },
+    { title: 'Known by', of: byWhom, colour: ({ assumed }) => (assumed ? 'yellow' : null) },
+    { title: 'Description', of: ({ description }) => description },
+  ],
+} as const satisfies ItemList<ScopeTool>

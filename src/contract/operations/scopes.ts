@@ -3,10 +3,10 @@ import { counted } from '../../base/amounts.ts'
 import * as lists from '../lists/scopes.ts'
 import { operations } from '../operation.ts'
 import type { PrintedValue } from '../shown.ts'
-import { paged, pageLimit, search } from '../paging.ts'
+import { paged, pageLimit, search, whole } from '../paging.ts'
 import { limits } from '../../base/limits.ts'
 import { logEntry } from '../log-entry.ts'
-import { archivedFile, contextView, modelWait, scopeChain, scopeState, scopeStates, scopeSummary, settings } from '../scope.ts'
+import { archivedFile, contextView, modelWait, scopeChain, scopeState, scopeStates, scopeSummary, scopeTool, settings } from '../scope.ts'
 import { settingsPatch } from '../settings/settings.ts'
 import { scopePath, toolPage, toolScope, traceId } from './shared.ts'
 
@@ -142,6 +142,19 @@ export const chain = operation('get /v1/scopes/{scope}/chain', 'getScopeChain', 
     "The agent's filters, the chain of reflexes, the decision model and the turn, in the order in which an event meets them, and which of them act.",
   params: scopePath,
   answers: { 200: [scopeChain, 'The chain.'] },
+})
+
+export const tools = operation(lists.tools.at, 'listTools', 'List the tools of a scope, with their destinations', {
+  description:
+    "The tools that the scope may use now: its agent's, those of its settings, and those that its MCP servers list. " +
+    '`destinations` are the arguments that decide where a call goes; `assumed` ones were declared by nobody.',
+  params: scopePath,
+  answers: { 200: [whole(scopeTool), 'All tools.'] },
+  command: {
+    usage: 'tools <scope>',
+    help: 'List the tools, with the arguments that decide where a call goes, and who says so',
+    table: { columns: lists.tools.columns, empty: ([scope]) => `The scope ${scope} has no tools.`, most: null },
+  },
 })
 
 export const settingsSchema = onAll('get /v1/settings/schema', 'getSettingsSchema', 'Get the JSON Schema of the settings', {

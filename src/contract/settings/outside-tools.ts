@@ -162,3 +162,6 @@ export const outsideTools = {
     examples: [[{ name: 'files', url: 'https://mcp.acme.dev/mcp' }]],
   }),
 }
+
+/** True for the name of a tool that the settings of a scope declare. */
+export const isOutside = (name: string): boolean => /^(http|mcp)\./.test(name)

@@ -2,7 +2,7 @@ import type { FoundTool } from '../../agent/toolbox.ts'
 import { z } from 'zod'
 import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
 import type { Env } from '../../env.ts'
-import type { HttpToolSetting, McpServerSetting } from '../../contract/settings/outside-tools.ts'
+import { isOutside, type HttpToolSetting, type McpServerSetting } from '../../contract/settings/outside-tools.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { CallerTools } from '../../tools/caller-tools.ts'
 import { checkUrl } from '../../tools/guarded-fetch.ts'
@@ -22,7 +22,6 @@ type DeclaredToolsParts = {
   caller_tools?: Pick<CallerTools, 'find'>
 }
 
-const OUTSIDE = /^(http|mcp)\./
 const MCP = /^mcp\.([^.]+)\.(.+)$/
 
 /**
@@ -66,7 +65,7 @@ export class DeclaredTools {
 
   /** Null for other names. Queries a server that has not listed its tools yet. */
   find(name: string): FoundTool | null {
-    if (!OUTSIDE.test(name)) return this.#parts.caller_tools?.find(name) ?? null
+    if (!isOutside(name)) return this.#parts.caller_tools?.find(name) ?? null
     const { http_tools, mcp_servers } = this.#parts.settings()
     const [, server_name = '', tool = ''] = MCP.exec(name) ?? []
     if (tool === '') {

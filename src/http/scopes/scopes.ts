@@ -14,6 +14,7 @@ import {
   log,
   settingsSchema as schema,
   state,
+  tools,
 } from '../../contract/operations/scopes.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { forbidden, invalid, notFound, unavailable } from '../problems/refusals.ts'
@@ -44,6 +45,7 @@ export const scopeRoutes = resource().openapiRoutes([
     throw past.reason === 'unavailable' ? unavailable(detail) : notFound(detail)
   }),
   serve(chain, (c) => stubOf(c).chain()),
+  serve(tools, async (c) => ({ items: await stubOf(c).tools(), next_cursor: null })),
   serve(archive, async (c, { query: { limit, cursor } }) => {
     const files = await stubOf(c).archivedFiles(cursor, limit + 1)
     const items = files.slice(0, limit)

@@ -97,25 +97,35 @@ export function destinationsIn(input: unknown, tool: Tool): Destination[] {
   return [...given, ...sent.filter(({ path, value }) => !given.some((one) => one.path === path && one.value === value))]
 }
 
-/** The arguments of a tool that are taken for destinations, since it declares none. */
+/**
+ * The arguments of a tool that are taken for destinations, since it declares none: by its schema,
+ * and by where its request puts them.
+ */
 export function assumedDestinations(tool: Tool): string[] {
   if (tool.destinations) return []
   const formats = formatsOf(tool)
   const listed = onlyReads(tool) ? READ : ACT
-  return propertiesOf(schemaOf(tool)).filter((path) => formats.has(path) || path.split('.').some((name) => isNamed(name, listed)))
+  const sent = new Set(sentSlots(tool, listed).flatMap(({ slots }) => slots))
+  const isOne = (path: string) => sent.has(path) || formats.has(path) || path.split('.').some((name) => isNamed(name, listed))
+  return propertiesOf(schemaOf(tool)).filter(isOne)
 }
+
+/** The fields of a request whose names say that what is in them goes there, with their slots. */
+const sentSlots = ({ sends = null }: Tool, listed: ReadonlySet<string>) =>
+  [...fieldsIn(sends)].flatMap(({ path, value }) => {
+    const names = path.split('.')
+    return names.some((name) => isNamed(name, listed)) ? [{ names, value, slots: slotsIn(value).map(({ name }) => name) }] : []
+  })
 
 /**
  * The arguments that a request puts where a name says that it goes there. What several arguments
  * are joined to, such as `{{user}}@{{host}}`, is one destination.
  */
-function sentIn(input: unknown, { sends = null }: Tool, listed: ReadonlySet<string>): Destination[] {
+function sentIn(input: unknown, tool: Tool, listed: ReadonlySet<string>): Destination[] {
   if (!isJsonFields(input)) return []
-  return [...fieldsIn(sends)].flatMap(({ path, value }): Destination[] => {
-    const names = path.split('.')
-    const slots = slotsIn(value).map(({ name }) => name)
+  return sentSlots(tool, listed).flatMap(({ names, value, slots }): Destination[] => {
     const [first, ...more] = slots.filter((name) => Object.hasOwn(input, name))
-    if (first === undefined || !names.some((name) => isNamed(name, listed))) return []
+    if (first === undefined) return []
     const filled = { ...Object.fromEntries(slots.map((name) => [name, ''])), ...input }
     if (more.length > 0) return [{ path: first, name: first, value: textOf(fillSlots(value, filled)), kinds: [...slots, ...names] }]
     return Array.from(fieldsIn(input[first], { path: first, name: first }), (field) => ({ ...field, kinds: [first, ...names] }))

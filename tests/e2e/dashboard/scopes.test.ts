@@ -390,6 +390,20 @@ test('the chain shows in which order an event is decided on, and which parts act
   await page.context().close()
 })
 
+test('the tools of a scope are listed with the arguments that decide where a call goes, and who says so', async () => {
+  const scope = 'chat/tools'
+  const mail = { name: 'http.mail', description: 'Sends mail', method: 'POST', url: 'https://mail.example.com/', body: { to: '{{whom}}' } }
+  const told = { ...mail, name: 'http.told', destinations: [] }
+  await change(scope, { http_tools: [mail, told], allowed_hosts: ['mail.example.com'] })
+  const { page, faults } = await dashboard.open(pageOf(scope, '?tab=tools'))
+  const row = (name: string) => page.getByRole('table').getByRole('row').filter({ hasText: name })
+  await row('http.mail').getByText('whom').waitFor()
+  await row('http.mail').getByText('assumed by format and name').waitFor()
+  await row('http.told').getByText('declared').waitFor()
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
 test('a scope is paused and resumed, and its reflexes are switched off and on', async () => {
   const scope = 'chat/paused'
   await change(scope, { reflexes: [{ id: 'greet' }] })

@@ -85,6 +85,21 @@ describe('an HTTP tool that the settings declare', () => {
     expect(JSON.stringify(below)).not.toContain('vendor')
   })
 
+  test('is listed with the arguments that are taken for destinations, and with those that it declares', async () => {
+    const mail = { ...open, name: 'http.mail.send', body: { to: '{{whom}}', text: '{{text}}' } }
+    const told = { ...mail, name: 'http.mail.told', destinations: ['text'] }
+    const read = { name: 'http.pages.get', description: 'Reads', method: 'GET', url: `https://${HOST}/{{page}}?host={{of}}` }
+    const scope = await scopeWith({ http_tools: [mail, told, read] })
+    const { items } = (await call(scopePath(scope, '/tools'))).body
+    const outside = items.filter(({ name }: { name: string }) => name.startsWith('http.'))
+    expect(outside).toEqual([
+      { name: mail.name, description: mail.description, acts: true, plans_only: false, destinations: ['whom'], assumed: true },
+      { name: told.name, description: mail.description, acts: true, plans_only: false, destinations: ['text'], assumed: false },
+      { name: read.name, description: 'Reads', acts: false, plans_only: false, destinations: ['of'], assumed: true },
+    ])
+    expect(items).toContainEqual(expect.objectContaining({ name: 'act' }))
+  })
+
   test('is called by a reflex, and one that fails hands its event to the slow path', async () => {
     const scope = await scopeWith({ http_tools: [open] })
     const { id } = await write(`return { action_type: 'call_tool', tool: 'http.tickets.open', args: { title: context.event.text } }`)
@@ -412,6 +427,20 @@ describe("an MCP server's tools", () => {
     expect(shown).toMatchObject(['Looks at something', { properties: { at: { type: 'string' } } }])
     expect(await called(scope, 'mcp.sky.look', { at: 'nothing' })).toEqual({ error: expect.stringContaining('nothing to see') })
     expect(await called(scope, 'mcp.sky.sing', {})).toEqual({ error: expect.stringContaining('has no such tool') })
+  })
+
+  test('are listed with what is assumed of the schema of their server, before any call', async () => {
+    answer = async (request) => {
+      const given = mcpAnswer(request)
+      return new Response((await given.text()).replace('"at":{', '"at":{"format":"uri",') || null, given)
+    }
+    const look = async (settings: object) => {
+      const scope = await scopeWith({ mcp_servers: [{ ...server, ...settings }] })
+      const { items } = (await call(scopePath(scope, '/tools'))).body
+      return items.find(({ name }: { name: string }) => name === 'mcp.sky.look')
+    }
+    expect(await look({})).toMatchObject({ description: 'Looks at something', acts: true, destinations: ['at'], assumed: true })
+    expect(await look({ destinations: { look: [] } })).toMatchObject({ destinations: [], assumed: false })
   })
 
   test('are fetched once, and again in an object that restarts', async () => {

@@ -26,7 +26,7 @@ import { fieldOf, ownFields } from './words.ts'
 import * as lists from '../../../../src/contract/lists/scopes.ts'
 import type { Timer } from '../../../../src/contract/settings/schedule.ts'
 import { Select } from '../../ui/form.tsx'
-import { Rows, useList } from '../../ui/list.tsx'
+import { List, Rows, useList } from '../../ui/list.tsx'
 
 function Timers({ scope }: { scope: string }) {
   const path = `/v1/scopes/${part(scope)}/timers`
@@ -268,6 +268,7 @@ const tabs = [
   { id: 'events', text: 'Events' },
   { id: 'context', text: 'Context' },
   { id: 'chain', text: 'Chain' },
+  { id: 'tools', text: 'Tools' },
   { id: 'timers', text: 'Timers' },
   { id: 'settings', text: 'Settings' },
 ]
@@ -316,6 +317,11 @@ function OneScope({ scope }: { scope: string }) {
       {tab === 'events' && <Events scope={scope} />}
       {tab === 'context' && <Context scope={scope} newest={state.value?.last_seq ?? 0} />}
       {tab === 'chain' && <Chain scope={scope} switches={state.value && { path, settings: state.value.settings, onDone: state.reload }} />}
+      {tab === 'tools' && (
+        <List of={lists.tools} label="Tools" fields={{ scope }} empty="This scope has no tools.">
+          <p>Tools are declared by its agent, and by the settings http_tools and mcp_servers.</p>
+        </List>
+      )}
       {tab === 'timers' && <Timers scope={scope} />}
       {tab === 'settings' && <Loaded data={state}>{({ settings }) => <SettingsForm path={path} settings={settings} />}</Loaded>}
     </Page>

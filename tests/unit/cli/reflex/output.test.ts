@@ -4,7 +4,7 @@ import { UsageError } from '../../../../cli/lib/cli-error.ts'
 import type { Terminal } from '../../../../cli/lib/paint.ts'
 import { askPages, requestOf, type Asking } from '../../../../cli/reflex/ask.ts'
 import { completions } from '../../../../cli/reflex/completion.ts'
-import { checksOf, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
+import { checksOf, scopeToolsCheck, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
 import { printer } from '../../../../cli/reflex/printer.ts'
 import { reflexProgram } from '../../../../cli/reflex/program.ts'
 import { matches } from '../../../../cli/reflex/reflex/test.ts'
@@ -163,6 +163,26 @@ describe('doctor', () => {
     expect(of({ retention: { days: 30, backlog: 0, packs: { ...packs, leave_in_days: 0 } } })).toMatchObject([
       { detail: expect.stringMatching(/beginning now$/) },
     ])
+  })
+
+  test('names what is assumed of the tools of settings, each once', () => {
+    const mail = { name: 'http.mail', destinations: ['whom', 'cc'], assumed: true }
+    const pay = { name: 'mcp.bank.pay', destinations: ['iban'], assumed: true }
+    const declared = { ...mail, name: 'http.told', assumed: false }
+    const of_agent = { ...mail, name: 'block' }
+    const asked = [
+      { scope: 'shop/1', tools: [mail, declared, of_agent] },
+      { scope: 'shop/2', tools: [mail, pay] },
+    ]
+    expect(scopeToolsCheck(asked)).toMatchObject([
+      {
+        level: 'ok',
+        detail:
+          'assumed by format and name in 2 scopes that changed last: http.mail (whom, cc) in shop/1 and 1 more, ' +
+          'mcp.bank.pay (iban) in shop/2; `destinations` in the settings says otherwise',
+      },
+    ])
+    expect(scopeToolsCheck([{ scope: 'shop/1', tools: [declared, of_agent] }])).toEqual([])
   })
 
   test('says when the model answered last, and what its calls did since', () => {

@@ -284,4 +284,10 @@ describe('the destinations that are assumed of a tool', () => {
     expect(assumedDestinations(tool({ repeatable: true }))).toEqual(['site', 'where'])
     expect(assumedDestinations(tool({ destinations: ['text'] }))).toEqual([])
   })
+
+  test('are arguments that its request puts where a name says that they go, as well', () => {
+    const sends = { recipient: '{{text}}', note: '{{to}}', list: [{ room: '{{who}}@{{deep}}' }] }
+    expect(assumedDestinations(tool({ sends }))).toEqual(['to', 'site', 'where', 'text', 'deep', 'deep.user'])
+    expect(assumedDestinations(tool({ sends, repeatable: true }))).toEqual(['site', 'where'])
+  })
 })
