@@ -20,6 +20,8 @@ export const guard = defineAgent({
       description: 'Blocks an address',
       input: z.object({ address: z.ipv4() }),
       idempotence_key: ({ address }) => `block:${address}`,
+      // None: the code below counts for itself, so no person is asked about an address of a line.
+      destinations: [],
       // Call your firewall here, with `fetch` of the second argument.
       execute: async ({ address }) => ({ blocked: address }),
     }),

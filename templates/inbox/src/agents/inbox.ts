@@ -17,6 +17,8 @@ export const inbox = defineAgent({
       description: 'Puts a mail into a queue',
       input: z.object({ mail: z.string(), queue: z.enum(QUEUES) }),
       idempotence_key: ({ mail }) => `assign:${mail}`,
+      // None: a mail of this inbox goes into a queue of the list, wherever the two names come from.
+      destinations: [],
       // Call your help desk here, with `fetch` of the second argument.
       execute: async ({ queue }) => ({ queue }),
     }),
