@@ -1,6 +1,6 @@
 import { launchChromium } from '../../cli/lib/chromium.ts'
-import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
@@ -136,6 +136,21 @@ test('the installed command makes the same project', async () => {
   await expect(reflexOf(project)(['node_modules/reflex-agents/dist/cli/reflex/bin.js', 'init', again])).rejects.toThrow('is not empty')
 })
 
+/** A Node of the machine that is older than the least one, if there is one. */
+const older = (process.env['PATH'] ?? '')
+  .split(path.delimiter)
+  .map((directory) => path.join(directory, 'node'))
+  .find((node) => existsSync(node) && Number(execFileSync(node, ['--version'], { encoding: 'utf8' }).slice(1).split('.')[0]) < 22)
+
+test.skipIf(older === undefined)('an older Node makes a project, and hears what brings a newer one; other commands refuse', async () => {
+  const made = path.join(folder.path, 'by-older-node')
+  const bin = path.join(project, 'node_modules/reflex-agents/dist/cli/reflex/bin.js')
+  const said = await run(older ?? '', [bin, 'init', made, '--package', tarball], folder.path)
+  expect(said).toContain('npm i -D node@24')
+  expect(filesIn(made)).toEqual(MADE)
+  await expect(run(older ?? '', [bin, 'scope', 'list'], folder.path)).rejects.toThrow('reflex needs Node 22.14 or later')
+})
+
 /** A registry that has our packages, and sends npm on to the configured one for all others. */
 async function registry(tarballs: Readonly<Record<string, string>>) {
   const upstream = (await run('npm', ['config', 'get', 'registry'], '.')).trim()
@@ -206,7 +221,7 @@ test('its local server decides the first event by its agent, and shows the dashb
       await page.goto(`http://127.0.0.1:${port}/try`)
       await page.getByLabel('Key').fill(key)
       await page.getByRole('button', { name: 'Send' }).click()
-      await page.getByRole('status').filter({ hasText: 'The message' }).waitFor()
+      await page.getByRole('status').filter({ hasText: 'ws.message: I am Ada' }).waitFor()
     } finally {
       await browser.close()
     }

@@ -7,6 +7,8 @@ import { projectFiles, TEMPLATES, type TemplateName } from './template.ts'
 
 type Manifest = Record<'dependencies' | 'devDependencies', Record<string, string>>
 
+const WIDEST = Math.max(...Object.keys(TEMPLATES).map((name) => name.length))
+
 type InitOptions = { package: string; template: TemplateName }
 
 export function addInit(program: Command): void {
@@ -18,7 +20,7 @@ export function addInit(program: Command): void {
     .addHelpText(
       'after',
       `\nTemplates:\n${Object.entries(TEMPLATES)
-        .map(([name, does]) => `  ${name.padEnd(8)}${does}`)
+        .map(([name, does]) => `  ${name.padEnd(WIDEST)}  ${does}`)
         .join('\n')}`,
     )
     .action((dir: string, options: InitOptions) => {
