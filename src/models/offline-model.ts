@@ -205,7 +205,7 @@ const MAX_COUNTS = 5
 const MAX_QUOTE = 120
 const COUNT = /^[\s*-]*([\w.:/@][\w .:/@-]{0,60}?)\s*[:=]\s*(\d+)\s*$/
 
-/** A summary without a model: the last tool result, or the request's size and counts. */
+/** A summary without a model: the last tool result, the last event, or the request's size and counts. */
 function extract({ text, last_tool_result }: OfflineRequest): string {
   if (last_tool_result) return `The tool ${last_tool_result.tool} answered ${quote(JSON.stringify(last_tool_result.output) ?? 'nothing')}.`
   const lines = text.split('\n').filter((line) => line.trim() !== '')
@@ -213,7 +213,10 @@ function extract({ text, last_tool_result }: OfflineRequest): string {
   const last = lines.at(-1)
   if (first === undefined || last === undefined) return 'The message is empty.'
   if (lines.length === 1) return `The message reads ${quote(ownText(first))}.`
-  return [`The message has ${lines.length} lines.`, counts(lines), `The first reads ${quote(first)}, the last ${quote(ownText(last))}.`]
+  const own = ownText(last)
+  // The lines before an event are the prompt's own, and say nothing to whoever sent it.
+  if (own !== last) return `The last event reads ${quote(own)}.`
+  return [`The message has ${lines.length} lines.`, counts(lines), `The first reads ${quote(first)}, the last ${quote(last)}.`]
     .filter(Boolean)
     .join(' ')
 }

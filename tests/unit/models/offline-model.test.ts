@@ -120,7 +120,7 @@ describe('the offline model without a fitting rule', () => {
   it('quotes what an event says, not the ids and times that it begins with', async () => {
     const event = { type: 'ws.message', id: 'e'.repeat(128), source: 'chat', timestamp: '2026-11-26T20:00:00Z', connection_id: 'me' }
     expect(await extractOf(`1 event\n${JSON.stringify({ ...event, content: 'I am Ada', attempt: 2 })}`)).toBe(
-      `${OFFLINE_PREFIX} The message has 2 lines. The first reads "1 event", the last "ws.message: I am Ada, 2".`,
+      `${OFFLINE_PREFIX} The last event reads "ws.message: I am Ada, 2".`,
     )
   })
 
