@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 export const packageFolder = folderOfPackage(import.meta.dirname)
 export const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as { version: string }
 
-/** The nearest folder with a package.json, from the given one upwards. Node 20 has no function for it. */
+/** The nearest folder with a package.json, upwards. Node 20 has no function for it. */
 function folderOfPackage(folder: string): string {
   if (existsSync(join(folder, 'package.json'))) return folder
   if (folder === dirname(folder)) throw new Error('the package.json of reflex-agents is missing')

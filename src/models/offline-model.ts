@@ -205,7 +205,7 @@ const MAX_COUNTS = 5
 const MAX_QUOTE = 120
 const COUNT = /^[\s*-]*([\w.:/@][\w .:/@-]{0,60}?)\s*[:=]\s*(\d+)\s*$/
 
-/** A summary without a model: the last tool result, the last event, or the request's size and counts. */
+/** A summary without a model: of the last tool result, the last event, or the request. */
 function extract({ text, last_tool_result }: OfflineRequest): string {
   if (last_tool_result) return `The tool ${last_tool_result.tool} answered ${quote(JSON.stringify(last_tool_result.output) ?? 'nothing')}.`
   const lines = text.split('\n').filter((line) => line.trim() !== '')

@@ -10,7 +10,9 @@ const cron = z
       if (new Cron(expression, { timezone: 'UTC', paused: true }).nextRun() === null)
         context.addIssue('this cron expression never comes due')
     } catch (error) {
-      context.addIssue(`not a cron expression: ${error instanceof Error ? error.message : String(error)}`)
+      // croner begins with its own name, and ends with a full stop, as the sentence around it does.
+      const reason = (error instanceof Error ? error.message : String(error)).replace(/^CronPattern: /, '').replace(/\.+$/, '')
+      context.addIssue(`not a cron expression such as "0 6 * * *": ${reason}`)
     }
   })
 

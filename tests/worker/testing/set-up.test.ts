@@ -44,6 +44,19 @@ test('runs the built-in agent by settings, with a timer', async () => {
   expect(await scope.replies()).toEqual(['It is noon.'])
 })
 
+test('has a digest by settings alone of what came since the last tick', async () => {
+  const settings = { agent: 'prompted', instructions: 'Sum up the messages.', when: 'by_type["timer.tick"] > 0' }
+  const scope = await testScope([greeter], { scope: 'digest/1', settings, model: ['Two messages.', 'None.'] })
+  await scope.api('PUT /v1/scopes/{scope}/timers/evening', { every_s: 3600 })
+  for (const content of ['The door squeaks.', 'It rains.']) await scope.send(says(content))
+  expect(scope.model.requests).toEqual([])
+  await scope.advance(3_600_000)
+  expect(scope.model.requests[0]?.text).toMatch(/The door squeaks\.[^]*It rains\./)
+  await scope.advance(3_600_000)
+  expect(scope.model.requests[1]?.text).not.toContain('It rains.')
+  expect(await scope.replies()).toEqual(['Two messages.', 'None.'])
+})
+
 test('takes a delivery of a hook as an event', async () => {
   const scope = await testScope(greeter, { env: { REFLEX_HOOK_BELL: 'a secret' }, model: ['Who is there?'] })
   const event = { type: '"ws.message"', connection_id: 'body.who', content: '"It rings."' }

@@ -650,6 +650,21 @@ describe('dead letters', () => {
       .bind(JSON.stringify(letter), Date.now())
       .run()
 
+  test('tell the place of the error in the code to keys that may read the log, and to no other', async () => {
+    const scope = freshScope()
+    await call(scopePath(scope), { method: 'PATCH', json: { max_attempts: 1 } })
+    behaviours.set(scope, async () => Promise.reject(new Error('no paper')))
+    const outcomeFor = async (roles: ('publisher' | 'viewer')[]) => {
+      const key = await keyFor(roles, [scope])
+      return (await call(scopePath(scope, '/events?wait=outcome'), { json: message(), key })).body.events[0].outcome
+    }
+    expect(await outcomeFor(['publisher', 'viewer'])).toMatchObject({ by: 'failure', stack: expect.stringMatching(/\n +at /) })
+    const told = await outcomeFor(['publisher'])
+    expect(told).toMatchObject({ by: 'failure' })
+    expect(told).not.toHaveProperty('stack')
+    behaviours.delete(scope)
+  })
+
   test('of a scope are listed, shown and retried', async () => {
     const { scope, letters } = await failing()
     const [letter] = letters

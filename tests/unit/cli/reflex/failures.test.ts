@@ -1,0 +1,31 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { reflexHere } from '../../../e2e/command-line.ts'
+
+const variables = { REFLEX_URL: 'https://reflex.test', REFLEX_KEY: 'key-of-the-test', NO_COLOR: '1' }
+afterEach(() => vi.unstubAllGlobals())
+
+/** A command whose request gets this answer. */
+function answered(args: string, body: object, status = 200) {
+  vi.stubGlobal('fetch', async () => Response.json(body, { status }))
+  return reflexHere(args.split(' '), variables)
+}
+
+test('a failure of several lines keeps its lines, without what steers the terminal', async () => {
+  const problem = { title: 'Invalid request', status: 400, detail: 'division by zero\n  > 1 | 1 / 0\u001b[31m\n          ^' }
+  expect(await answered('scope list', problem, 400)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('answered 400: division by zero\n  > 1 | 1 / 0?[31m\n          ^\n'),
+  })
+})
+
+test('statistics of all time say so, and not the year in which clocks begin', async () => {
+  const none = { metric: 'model.cost_usd', unit: 'usd', bucket: 'all', since: '1970-01-01T00:00:00.000Z', series: [], more: false }
+  const { stdout } = await answered('stats model.cost_usd --bucket all', { ...none, until: '2026-11-22T05:00:00.000Z' })
+  expect(stdout).toBe('since the beginning\nOF  MODEL.COST_USD  TREND\nNothing was counted yet.\n')
+})
+
+test('a server that does not answer is named with what to do about it', async () => {
+  vi.stubGlobal('fetch', async () => Promise.reject(new TypeError('fetch failed')))
+  const { code, stderr } = await reflexHere(['scope', 'list'], variables)
+  expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('reflex doctor') })
+})
