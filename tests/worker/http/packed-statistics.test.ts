@@ -86,6 +86,22 @@ describe('statistics that scopes answer', () => {
     expect([await sumOf('many/*'), await sumOf('many/7'), await sumOf('many/1499')]).toEqual([1501, 1, 1])
   })
 
+  test('are read and changed in rows of before, whose values are text', async () => {
+    await wait(answer('a', 1, 1), answer('b', 1, 2))
+    await fold()
+    await env.DB.exec('UPDATE statistics_packs SET scopes = json(scopes)')
+    expect([await sumOf('*'), await totalOf('a'), await totalOf('b')]).toEqual([3, 1, 2])
+    await wait(answer('a', 2, 5))
+    await fold()
+    expect([await sumOf('*'), await totalOf('a'), await totalOf('b')]).toEqual([7, 5, 2])
+  })
+
+  test('give no totals of a scope that has none', async () => {
+    await wait(answer('a', 1, 1))
+    await fold()
+    expect(await scopeTotals(env.DB, ['a', 'a.b', 'other'])).toEqual(new Map([['a', { accepted: 1 }]]))
+  })
+
   test('are not lost when two sort at once, or something waits in between', async () => {
     await wait(answer('a', 1, 1))
     await Promise.all([fold(), wait(answer('b', 1, 1)), fold()])

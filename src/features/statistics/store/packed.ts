@@ -146,7 +146,10 @@ async function fold(db: D1Database, { bucket, scopes }: Changed): Promise<void> 
   )
   const [own, rows] = await db.batch<Row & { scope: string; seq: number }>([
     asked(`SELECT scope, seq FROM statistics WHERE ${OF_BUCKET} AND scope IN ${LISTED}`, scopes.keys()),
-    asked(`SELECT part, revision, scopes, seqs FROM statistics_packs WHERE ${OF_BUCKET} AND part IN ${LISTED}`, placed.keys()),
+    asked(
+      `SELECT part, revision, json(scopes) AS scopes, seqs FROM statistics_packs WHERE ${OF_BUCKET} AND part IN ${LISTED}`,
+      placed.keys(),
+    ),
   ])
   const own_seqs = new Map((own?.results ?? []).map(({ scope, seq }) => [scope, seq]))
   const parts = new Map((rows?.results ?? []).map((row) => [row.part, partOf(row)]))
@@ -179,9 +182,12 @@ function placeIn(parts: readonly string[], hash: string): string {
   }
 }
 
-/** Fails, and with it its batch, if the row `?7` has changed since it was read. */
+/**
+ * Fails, and with it its batch, if the row `?7` has changed since it was read. The binary form of
+ * the values is read in place, where text would be parsed as a whole for each scope that is asked.
+ */
 const PUT = `INSERT INTO statistics_packs (family, bucket, start, part, revision, scopes, seqs)
-  SELECT ?1, ?2, ?3, ?4, CASE WHEN coalesce((SELECT revision FROM statistics_packs WHERE ${OF_BUCKET} AND part = ?7), 0) = ?8 THEN ?8 + 1 END, ?5, ?6
+  SELECT ?1, ?2, ?3, ?4, CASE WHEN coalesce((SELECT revision FROM statistics_packs WHERE ${OF_BUCKET} AND part = ?7), 0) = ?8 THEN ?8 + 1 END, jsonb(?5), ?6
   WHERE true
   ON CONFLICT (family, bucket, start, part) DO UPDATE SET revision = excluded.revision, scopes = excluded.scopes, seqs = excluded.seqs`
 
@@ -217,7 +223,7 @@ export async function scopeTotals(db: D1Database, scopes: readonly string[]): Pr
   if (scopes.length === 0) return new Map()
   const asked = JSON.stringify(scopes.map((scope) => [scope, packHash(scope)]))
   const { results } = await db.prepare(TOTALS).bind(asked).all<{ scope: string; total: string | null }>()
-  return new Map(results.map(({ scope, total }) => [scope, JSON.parse(total ?? '{}') as Totals]))
+  return new Map(results.flatMap(({ scope, total }) => (total === null ? [] : [[scope, JSON.parse(total) as Totals]])))
 }
 
 /** SQL that is true for a part that may have the scope with this hash; all may, if it is null. */
@@ -229,7 +235,6 @@ export const isShown = (bucket: string, scope: string): string =>
 const IN_ALL = (row: string) => `${row}.family = 'scope' AND ${row}.bucket = 'all' AND ${row}.start = 0`
 const TOTALS = `SELECT s.scope AS scope, s."values" -> '$.""' AS total
     FROM json_each(?1) AS asked CROSS JOIN statistics AS s ON ${IN_ALL('s')} AND s.scope = asked.value->>0
-  UNION ALL SELECT e.key, e.value -> '$.""'
-    FROM statistics_packs AS w CROSS JOIN json_each(?1) AS asked ON ${mayHave('w.part', 'asked.value->>1')}
-      CROSS JOIN json_each(w.scopes) AS e ON e.key = asked.value->>0 AND ${isShown('w', 'e.key')}
+  UNION ALL SELECT asked.value->>0, w.scopes -> ('$."' || (asked.value->>0) || '".""')
+    FROM statistics_packs AS w CROSS JOIN json_each(?1) AS asked ON ${mayHave('w.part', 'asked.value->>1')} AND ${isShown('w', 'asked.value->>0')}
     WHERE ${IN_ALL('w')}`

@@ -19,8 +19,8 @@ export const statistics = sqliteTable(
 
 /**
  * The numbers of many scopes with few events. A row has the scopes whose hash begins with `part`:
- * `scopes` has the values of each, `seqs` the last entry of its log. A row of `statistics` hides
- * the values of its scope.
+ * `scopes` has the values of each as JSONB, or as text in rows of before; `seqs` the last entry of
+ * its log. A row of `statistics` hides the values of its scope.
  */
 export const statisticsPacks = sqliteTable(
   'statistics_packs',
