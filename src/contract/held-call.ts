@@ -1,3 +1,4 @@
+import type { EditedInputs } from './approval.ts'
 import type { AnchoredCall } from './settings/anchors.ts'
 
 /**
@@ -12,3 +13,6 @@ export type AskedCall = { payment: Payment } | { call: AnchoredCall } | { calls:
 /** The calls, in the order of their numbers, which begin at 1. */
 export const callsOf = (held: AskedCall): (Payment | AnchoredCall)[] =>
   'calls' in held ? held.calls : ['payment' in held ? held.payment : held.call]
+
+/** A call as a person was asked about it, and what they changed. The gate judges it again. */
+export type EditedCall = { asked: AnchoredCall; edits: EditedInputs }

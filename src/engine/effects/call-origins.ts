@@ -1,13 +1,14 @@
 import type { Event } from '../../core/event.ts'
 import { isModelAsked } from '../../contract/model-asked.ts'
 import type { EditedInputs } from '../../contract/approval.ts'
+import type { EditedCall } from '../../contract/held-call.ts'
 import type { Doubt, Origin, OriginMode } from '../../contract/origin.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { oncePer } from '../../base/once-per.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { declaredDestinations, type GivenBefore, openArguments, type Planned } from '../../skills/plan/compile.ts'
 import { onlyReads, shownNames } from '../../tools/define-tool.ts'
-import { destinationsIn, readsAddress, readsNamed, type Destination } from '../../tools/origins/destinations.ts'
+import { destinationsIn, keysIn, readsAddress, readsNamed, type Destination } from '../../tools/origins/destinations.ts'
 import {
   doubtsOf,
   mayDirect,
@@ -42,7 +43,7 @@ const SHORTEST_TEXT = 4
 const MOST_EDITS = 50
 
 type OriginsParts = Pick<Reflexes, 'database' | 'memory' | 'settings' | 'log' | 'programs' | 'toolbox'>
-type Asked = Pick<EffectRequest, 'tool' | 'definition' | 'cause' | 'approved' | 'step' | 'turn_id' | 'words'>
+type Asked = Pick<EffectRequest, 'tool' | 'definition' | 'cause' | 'approved' | 'edited' | 'step' | 'turn_id' | 'words'>
 type LoggedEffect = { kind: string; effect_id: string; tool: string; input?: unknown; output: unknown; edits?: EditedInputs }
 /** The output of a call. */
 type Given = Pick<EffectRequest, 'tool' | 'definition' | 'input'> & { output: unknown }
@@ -72,19 +73,9 @@ export class CallOrigins {
     this.#parts = parts
   }
 
-  /**
-   * Keeps what a person wrote into what they approved: it is that person's word. Of a longer text
-   * that is what it did not have before.
-   */
+  /** Keeps what a person wrote into what they approved: it is that person's word. */
   noteEdit(edits: EditedInputs): void {
-    const words = Object.values(edits)
-      .flatMap(({ from, to }) => {
-        const before = new WholeWords(textOf(from))
-        const said = textOf(to)
-        return said.length <= LONGEST_FIELD ? said : said.split(/\s+/).filter((word) => !before.has(word))
-      })
-      .join('\n')
-    this.#edits = [...this.#edits, new WholeWords(words)].slice(-MOST_EDITS)
+    this.#edits = [...this.#edits, writtenIn(edits)].slice(-MOST_EDITS)
   }
 
   /** Keeps what a call gave. It is read when a destination is looked up. */
@@ -121,12 +112,15 @@ export class CallOrigins {
   /**
    * Judges the arguments of a call. `found`: destinations that no trusted origin names, none if a
    * person allowed the call. `named_by`: the trusted origins by path, for people who look at it.
+   * Of a call that a person changed, they are what this person neither wrote nor was asked about.
    */
-  judge({ tool, definition, cause, approved = false, step, turn_id, words }: Asked, input: unknown): Judged {
+  judge({ tool, definition, cause, approved = false, edited, step, turn_id, words }: Asked, input: unknown): Judged {
     // The gate has judged the steps of a plan, and a person has set what the blackboard reads.
     const is_set = turn_id === null && !('by' in cause && cause.by.startsWith('dry:'))
-    const look_up = this.#lookUp(this.#ownOf(cause), words ? [words] : [])
-    const found = approved || step || is_set ? [] : this.#judged(tool, destinationsIn(input, definition), look_up)
+    const is_allowed = (approved && !edited) || step || is_set
+    const look_up = this.#lookUp(edited ? wordsOfPerson(edited) : this.#ownOf(cause), words ? [words] : [])
+    const open = is_allowed ? [] : destinationsIn(input, definition).filter((one) => !edited || !isNamedBefore(one, edited))
+    const found = this.#judged(tool, open, look_up).filter(({ doubt }) => !edited || !wasAsked(doubt, edited))
     // The log is read for a destination that is in doubt, and not to show who named other values.
     return { found, named_by: namesOf(fieldsIn(input), (value) => look_up.now(value, this.#has_read_log)) }
   }
@@ -342,6 +336,39 @@ const givesWords = (output: unknown): boolean =>
 
 /** A longer text is words, and no address or name. */
 const LONGEST_FIELD = 100
+
+/** The words of a person: fields that were not there before, of a longer text its new words. */
+function writtenIn(edits: EditedInputs): WholeWords {
+  const words = Object.entries(edits).flatMap(([name, { from, to }]) => {
+    const before = new Set(Array.from(fieldsOf(name, from), ({ path, value }) => JSON.stringify([path, value])))
+    const new_fields = Array.from(fieldsOf(name, to)).filter(({ path, value }) => !before.has(JSON.stringify([path, value])))
+    const words_before = new WholeWords(textOf(from))
+    return new_fields.flatMap(({ value }) => {
+      const said = isMask(value) ? '' : String(value)
+      return said.length <= LONGEST_FIELD ? said : said.split(/\s+/).filter((word) => !words_before.has(word))
+    })
+  })
+  return new WholeWords(words.join('\n'))
+}
+
+/** The values of an argument, with its keys that are addresses. */
+const fieldsOf = (name: string, value: unknown) => [...fieldsIn(value, { path: name, name }), ...keysIn(value, name, name)]
+
+function wordsOfPerson({ edits }: EditedCall): Sources['trusted'] {
+  const written = writtenIn(edits)
+  return (value) => (written.has(value) ? { from: 'user' } : null)
+}
+
+/** True for what the question showed with its origin, and for an address of known parts. */
+function isNamedBefore({ path, value, parts }: Destination, { asked, edits }: EditedCall): boolean {
+  const { named_by = {} } = asked
+  if (parts) return parts.every((part) => Object.hasOwn(edits, part) || Object.hasOwn(named_by, part))
+  return Object.hasOwn(named_by, path) && Array.from(fieldsIn(asked.input)).some((one) => one.path === path && one.value === value)
+}
+
+const wasAsked = ({ argument, value }: Doubt, { asked }: EditedCall): boolean =>
+  asked.origins?.some((one) => one.argument === argument && one.value === value) === true
+
 const textOf = (value: unknown): string =>
   Array.from(fieldsIn(value), (field) => (isMask(field.value) ? '' : String(field.value))).join('\n')
 

@@ -5,6 +5,7 @@ import type { EntryHead, NewEntry, TurnEnd } from '../../contract/log-entry.ts'
 import { hideInError } from '../../base/secrets.ts'
 import type { Json } from '../../base/json.ts'
 import type { Doubt } from '../../contract/origin.ts'
+import type { EditedCall } from '../../contract/held-call.ts'
 import type { AnchoredCall } from '../../contract/settings/anchors.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { StepEnd } from '../../skills/runner/ports.ts'
@@ -55,6 +56,19 @@ type AskForCall = {
   /** Asks about the calls of a turn, unless it will be repeated or was cancelled. */
   endTurn: (unit: Unit, turn_id: string, asks: boolean) => void
 }
+type JudgedRequest = Pick<
+  EffectRequest,
+  'tool' | 'definition' | 'cause' | 'turn_id' | 'step' | 'words' | 'approved' | 'edited' | 'unneeded'
+>
+
+/** A call that a person changed, and that the gate does not let pass. */
+export class EditRefused extends Error {
+  override readonly name = 'EditRefused'
+}
+
+const whyRefused = ({ anchors, said }: { anchors: readonly string[]; said: readonly string[] }): string =>
+  [...anchors.map((name) => `it touches the anchor ${name}, which the question did not name`), ...said].join('; ')
+
 const NOT_NEEDED = 'the turn did not name this tool as one that its task needs'
 type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
 type EndedEffect = { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined }
@@ -114,16 +128,11 @@ export class EffectLane {
    * allowed it. Returns the origins of the arguments for the log.
    */
   async #demandPerson(request: EffectRequest, called_with: unknown): Promise<Judged> {
-    const { tool, input, turn_id, step, head, signal, approved = false } = request
-    const { anchors: all, origins: mode } = this.#parts.settings()
-    const anchors = approved ? [] : anchorsTouched(all, { tool, input: called_with })
-    const { found, named_by } = this.origins.judge(request, called_with)
-    const doubts = found.map(({ doubt }) => doubt)
-    const said = found.map(({ sentence }) => sentence)
-    if (request.unneeded && !approved) said.push(NOT_NEEDED)
-    const asks = (mode === 'ask' && said.length > 0) || said.includes(NOT_NEEDED)
-    if (mode === 'refuse' && said.length > 0) throw new Error(`${tool} is refused: ${said.join('; ')}`)
+    const { tool, input, turn_id, step, head, signal } = request
+    const { anchors, doubts, named_by, said, refuses, asks } = this.#verdict(request, called_with)
+    if (refuses) throw new Error(`${tool} is refused: ${said.join('; ')}`)
     if (anchors.length === 0 && !asks) return { doubts, named_by }
+    if (request.edited) throw new EditRefused(whyRefused({ anchors, said: asks ? said : [] }))
     signal.throwIfAborted()
     const reasons = [...(anchors.length > 0 ? [whyAnchored(anchors)] : []), ...(asks ? [whyDoubted(said)] : [])]
     const why = `${tool} ${reasons.join(', and ')}`
@@ -137,6 +146,32 @@ export class EffectLane {
     throw new AwaitsPerson(
       `${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`,
     )
+  }
+
+  /**
+   * Why a call may not be made as a person changed it, by the verdict on its first attempt: what
+   * they wrote and were shown is allowed, and nothing else. Null: it may.
+   */
+  editRefusal(call: Pick<EffectRequest, 'tool' | 'definition'> & { edited: EditedCall }, input: unknown): string | null {
+    const { anchors, said, asks, refuses } = this.#verdict(
+      { ...call, cause: { by: 'approval' }, turn_id: 'approval', approved: true },
+      input,
+    )
+    const why = { anchors, said: asks || refuses ? said : [] }
+    return why.anchors.length + why.said.length === 0 ? null : whyRefused(why)
+  }
+
+  /** The gate's verdict on a call: the anchors that it touches, and who named where it goes. */
+  #verdict(request: JudgedRequest, called_with: unknown) {
+    const { tool, approved = false, edited } = request
+    const { anchors: all, origins: mode } = this.#parts.settings()
+    const touched = approved && !edited ? [] : anchorsTouched(all, { tool, input: called_with })
+    const anchors = touched.filter((name) => !edited?.asked.anchors.includes(name))
+    const { found, named_by } = this.origins.judge(request, called_with)
+    const said = found.map(({ sentence }) => sentence)
+    if (request.unneeded && !approved) said.push(NOT_NEEDED)
+    const asks = (mode === 'ask' && said.length > 0) || said.includes(NOT_NEEDED)
+    return { anchors, doubts: found.map(({ doubt }) => doubt), named_by, said, asks, refuses: mode === 'refuse' && said.length > 0 }
   }
 
   /** Runs work that is not a tool in the lane, so that it overlaps no effect (G4). */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import { byteLength, type Json } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
+import type { EditedCall } from '../../contract/held-call.ts'
 import type { Cause, EffectEnd, EntryHead, StepPlace } from '../../contract/log-entry.ts'
 import { messageOf } from '../../base/error-text.ts'
 import type { Phase, StepEnd } from '../../skills/runner/ports.ts'
@@ -43,6 +44,8 @@ export type EffectRequest = {
   words?: Event
   /** A person asked for this call, or approved it: it may touch anchors. */
   approved?: boolean
+  /** A person changed it before approving it: the gate judges what they were not asked about. */
+  edited?: EditedCall
   /** Removes values from the log, in addition to fields that are secret by name. */
   hide?: (value: Json) => Json
 }

@@ -69,8 +69,11 @@ function isNamed(name: string, listed: ReadonlySet<string>): boolean {
 /** True for the name of an argument that decides where an effect goes. */
 export const namesDestination = (name: string): boolean => isNamed(name, ACT)
 
-/** `kinds`: its name, and its format if the schema has one. */
-export type Destination = Field & { kinds: readonly string[] }
+/**
+ * `kinds`: its name, and its format if the schema has one. `parts`: the arguments that a request
+ * joins to it.
+ */
+export type Destination = Field & { kinds: readonly string[]; parts?: readonly string[] }
 type Tool = Pick<ToolDefinition, 'input' | 'shown_input' | 'repeatable' | 'reads' | 'destinations' | 'sends'>
 
 /**
@@ -127,7 +130,10 @@ function sentIn(input: unknown, tool: Tool, listed: ReadonlySet<string>): Destin
     const [first, ...more] = slots.filter((name) => Object.hasOwn(input, name))
     if (first === undefined) return []
     const filled = { ...Object.fromEntries(slots.map((name) => [name, ''])), ...input }
-    if (more.length > 0) return [{ path: first, name: first, value: textOf(fillSlots(value, filled)), kinds: [...slots, ...names] }]
+    if (more.length > 0) {
+      const joined = textOf(fillSlots(value, filled))
+      return [{ path: first, name: first, value: joined, kinds: [...slots, ...names], parts: [first, ...more] }]
+    }
     return Array.from(fieldsIn(input[first], { path: first, name: first }), (field) => ({ ...field, kinds: [first, ...names] }))
   })
 }
@@ -137,7 +143,7 @@ const LINK = 'link'
 /** An address as a key, for example of `{recipients: {"ann@example.com": true}}`. */
 const ADDRESS = /@|:\/\/|^\d{1,3}(?:\.\d{1,3}){3}$/
 
-function* keysIn(value: unknown, path = '', name = '', depth = 0): Generator<Field> {
+export function* keysIn(value: unknown, path = '', name = '', depth = 0): Generator<Field> {
   if (depth > DEEPEST) return
   if (Array.isArray(value)) for (const item of value) yield* keysIn(item, path, name, depth + 1)
   else if (isJsonFields(value))

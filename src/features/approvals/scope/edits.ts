@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isJsonFields, sameJson, type JsonFields } from '../../../base/json.ts'
+import { editedInputs } from '../../../contract/approval.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import type { SkillCache } from '../../../engine/skills/skill-cache.ts'
@@ -9,7 +10,7 @@ import { fieldsIn } from '../../../tools/origins/values.ts'
 import { isMask } from '../../../traces/redact.ts'
 
 type AnchoredCalls = { call: AnchoredCall } | { calls: AnchoredCall[] }
-export type EditParts = Pick<Lanes, 'log' | 'toolbox'> & { skill_cache: Pick<SkillCache, 'find'> }
+export type EditParts = Pick<Lanes, 'log' | 'toolbox' | 'effects'> & { skill_cache: Pick<SkillCache, 'find'> }
 
 /** The reason why a run or a call cannot have these inputs; null: they fit its schema. */
 export async function editFlaw(parts: EditParts, held: ParkedRun | AnchoredCalls, edits: JsonFields): Promise<string | null> {
@@ -34,12 +35,16 @@ async function callsFlaw(parts: EditParts, calls: readonly AnchoredCall[], edits
   return null
 }
 
-async function callFlaw({ toolbox }: EditParts, { tool, input }: AnchoredCall, edits: JsonFields): Promise<string | null> {
+/** The gate judges the call with its edits, as it judged the call at first. */
+async function callFlaw({ toolbox, effects }: EditParts, asked: AnchoredCall, edits: JsonFields): Promise<string | null> {
+  const { tool, input } = asked
   await toolbox.ready()
   const found = toolbox.find(tool)
   if (!found.ok) return found.detail
   const parsed = found.definition.input.safeParse({ ...input, ...edits })
-  return parsed.success ? null : `it does not fit the input of ${tool}: ${z.prettifyError(parsed.error)}`
+  if (!parsed.success) return `it does not fit the input of ${tool}: ${z.prettifyError(parsed.error)}`
+  const { definition } = found
+  return effects.editRefusal({ tool, definition, edited: { asked, edits: editedInputs(input, edits) } }, parsed.data)
 }
 
 async function runFlaw({ skill_cache }: EditParts, { skill_id, version, inputs }: ParkedRun, edits: JsonFields): Promise<string | null> {

@@ -4,12 +4,13 @@ import { isPlatformFault } from '../../../base/faults.ts'
 import { isJsonFields, type JsonFields } from '../../../base/json.ts'
 import { editedInputs, type ApprovalRun, type ApprovalVerdict, type EditedInputs } from '../../../contract/approval.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import { callsOf, type AskedCall, type Payment } from '../../../contract/held-call.ts'
+import { callsOf, type AskedCall, type EditedCall, type Payment } from '../../../contract/held-call.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { TraceContext } from '../../../contract/scope-api.ts'
 import { CutOff } from '../../../tools/may-have-happened.ts'
 import type { ToolDefinition } from '../../../tools/define-tool.ts'
+import { EditRefused } from '../../../engine/effects/effect-lane.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../kernel/unit.ts'
@@ -65,7 +66,10 @@ function withEdits(held: AskedCall, edits: JsonFields = {}): Numbered[] {
   const several = 'calls' in held
   return callsOf(held).flatMap((call, index) => {
     const of = several ? editOf(edits, index) : edits
-    return of === null ? [] : [{ ...call, number: index + 1, input: { ...call.input, ...(isJsonFields(of) && of) } }]
+    if (of === null) return []
+    if (!isJsonFields(of) || !('anchors' in call)) return [{ ...call, number: index + 1 }]
+    const edited = { asked: call, edits: editedInputs(call.input, of) }
+    return [{ ...call, number: index + 1, input: { ...call.input, ...of }, ...(Object.keys(of).length > 0 && { edited }) }]
   })
 }
 
@@ -121,7 +125,7 @@ export function questionsOf(held: object): object[] {
   return asked ? asked.map(({ origins: _origins, named_by: _named_by, ...one }) => ({ call: one })) : [rest]
 }
 
-type Numbered = OneCall & { number: number }
+type Numbered = OneCall & { number: number; edited?: EditedCall }
 /** A version before this one kept a call alone. */
 type Approved = ({ calls: Numbered[] } | OneCall) & { head: EntryHead }
 const approvedIn = (payload: Approved): Numbered[] => ('calls' in payload ? payload.calls : [{ ...payload, number: 1 }])
@@ -179,7 +183,7 @@ function together(runs: readonly NumberedRun[]): CallEnd {
 async function perform(
   { effects, settings, toolbox }: HeldCallsParts,
   tools: Tools,
-  { head, key, ...approved }: OneCall & { head: EntryHead; key: string },
+  { head, key, edited, ...approved }: Omit<Numbered, 'number'> & { head: EntryHead; key: string },
 ): Promise<CallEnd> {
   const { tool, input } = approved
   if ('anchors' in approved) await toolbox.ready()
@@ -195,12 +199,14 @@ async function perform(
     signal,
     timeout_ms: settings().effect_timeout_ms,
     approved: true,
+    ...(edited && { edited }),
   }
   try {
     const output = await effects.run({ ...call, tool, definition, input })
     return { ...NOTHING_DONE, ...ended(tool, 'ok', null), outputs: isJsonFields(output) ? output : {} }
   } catch (error) {
     if (isPlatformFault(error)) throw error
+    if (error instanceof EditRefused) return { ...NOTHING_DONE, ...ended(tool, 'refused', error.message) }
     return { ...NOTHING_DONE, ...ended(tool, error instanceof CutOff ? 'unknown' : 'failed', messageOf(error)) }
   }
 }
