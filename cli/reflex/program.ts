@@ -22,6 +22,7 @@ import { addBulletin, addSkill } from './skill/commands.ts'
 import { addResource } from './operation.ts'
 import { addStats } from './stats.ts'
 import { addTrace } from './trace/commands.ts'
+import { addReplay } from './trace/replay.ts'
 import { existsSync, readdirSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -91,6 +92,7 @@ export function reflexProgram(): Command {
     addReceipts,
     addPush,
     addSwitches,
+    addReplay,
     addStats,
     addLogin,
     addDoctor,

@@ -31,8 +31,9 @@ type Flags = Changes & {
 
 const TRACE_ID = /^[0-9a-f]{32}$/
 
-export function addReplay(trace: Command): void {
-  trace
+/** `reflex replay` is short for `reflex trace replay`. */
+export function addReplay(parent: Command): void {
+  parent
     .command('replay [id]')
     .description('Decide again, and compare every decision; exit with 1 at a divergence. [id] is a trace or an exported file')
     .option('--file <file>', 'an exported file, or that of a standalone process, whose trace is [id]')

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { tool, ToolLoopAgent } from 'ai'
+import { isStepCount, tool, ToolLoopAgent } from 'ai'
 import { afterEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createReflex } from '../../../src/standalone/node/index.ts'
@@ -165,7 +165,6 @@ function golden(more: Partial<ReflexConfig> = {}) {
     project: 'acme/payments',
     compat: { env: ['staging'], toolset: 'v6', repo: 'github.com/acme/payments' },
     storage: `local://${folder}/.reflex`,
-    k_cards: 5,
     roles: ['ReleaseManager'],
     goal_labels: ['deploy', 'appservice'],
     skills: [manifest],
@@ -190,7 +189,7 @@ test('the golden path of the document on skills runs with its manifest, as it is
     'curl -sSf https://payments-stg-webapp.azurewebsites.net/healthz',
   ])
   const turn = reflex.log.entries().find(({ kind }) => kind === 'turn-started')
-  expect(await reflex.replay(turn?.trace_id ?? '')).toMatchObject({ equivalent: true })
+  expect(await reflex.replay(turn?.trace_id ?? '', { mode: 'pinned' })).toMatchObject({ mode: 'pinned', equivalent: true })
   reflex.close()
 })
 
@@ -249,5 +248,44 @@ test('a session by hand takes a blackboard, whose differences are in the log', (
     sources: { 'ctx.subscription': 'override', 'env.az': 'probes' },
     overridden: [{ path: 'ctx.subscription', before: 'pay', after: 'other' }],
   })
+  reflex.close()
+})
+
+test('the snapshot of the latest 10,000 turns mines what they repeat, and compiles a manifest that its tests accept', async () => {
+  const { reflex } = golden({ skills: [] })
+  const deployed = tool({ inputSchema: z.object({ tag: z.string() }), execute: async ({ tag }) => ({ image: `acr.io/pay:${tag}` }) })
+  const restarted = tool({ inputSchema: z.object({ image: z.string() }), execute: async () => ({ done: true }) })
+  for (let turn = 0; turn < 8; turn += 1) {
+    const push = { name: 'docker.push', input: { tag: `v${turn}` } }
+    const deploy = { name: 'app.deploy', input: { image: `acr.io/pay:v${turn}` } }
+    const agent = new ToolLoopAgent({
+      model: scripted({ calls: [push] }, { calls: [deploy] }, 'Deployed.'),
+      tools: { 'docker.push': deployed, 'app.deploy': restarted },
+      stopWhen: isStepCount(5),
+    })
+    await reflex.wrap({ agent }).generate({ prompt: `Deploy v${turn} to staging` })
+  }
+  const undoing = {
+    'docker.remove': { undoes: { tool: 'docker.push', match: ['tag'] } },
+    'app.restore': { undoes: { tool: 'app.deploy', match: ['image'] } },
+  }
+  const { candidates } = await reflex.learnSnapshot({ window: 10_000, tools: undoing })
+  expect(candidates).toMatchObject([{ kind: 'skill', report: { passed: true }, evidence: { turns: 8, success: 1 } }])
+  const { plan, signature } = candidates[0]?.manifest ?? {}
+  expect(plan?.steps.map((step) => step.tool)).toEqual(['docker.push', 'app.deploy'])
+  expect(signature?.inputs.map(({ name }) => name)).toEqual(['tag'])
+  reflex.close()
+})
+
+test('the model is shown five skills at most, once a turn, where nobody sets how many', async () => {
+  const cards = Array.from({ length: 7 }, (_, index) => ({ ...manifest, id: `deploy.number${index}` }))
+  const { reflex, tools } = golden({ skills: cards })
+  const model = scripted('Hello.')
+  await reflex.wrap({ agent: new ToolLoopAgent({ model }), tools }).generate({ prompt: 'Deploy latest to staging' })
+  const bulletin = reflex.log.entries().find(({ kind }) => kind === 'bulletin-built')
+  expect(bulletin).toMatchObject({ cards: { length: 5 } })
+  const shown = JSON.stringify(model.doGenerateCalls[0]?.prompt)
+  expect(shown.match(/deploy\.number\d/g)).toHaveLength(5)
+  expect(shown.split('include <SKILL_PROPOSE>')).toHaveLength(2)
   reflex.close()
 })

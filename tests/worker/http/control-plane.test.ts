@@ -11,6 +11,34 @@ import { skill } from '../../support/two-step-skill.ts'
 const toState = (state: 'active' | 'deprecated', { id, version }: { id: string; version: string }) =>
   skills.setState(env.DB, { id, version, state, reason: null, now: 9 })
 
+test('the four APIs answer as the document on skills writes them', async () => {
+  const id = await skill()
+  const feed = await call('/v1/skills/sync?project=&since=')
+  expect(feed).toMatchObject({ status: 200, body: { revision: expect.any(Number) } })
+  const key = await keyFor(['viewer', 'publisher', 'operator'])
+  const check = async () =>
+    (await call('/v1/policy/check', { key, json: { skill_id: id, version: '1.0.0', env: 'staging', roles: ['publisher'] } })).body
+  expect(await check()).toEqual({ verdict: 'needs_promotion', reason: expect.stringContaining('has not been promoted to staging') })
+
+  const promoted = await call('/v1/promotions', { key, json: { skill_id: id, version: '1.0.0', from_env: 'dev', to_env: ['staging'] } })
+  expect(promoted.body.reports).toMatchObject({ staging: { passed: true, unit: { n: expect.any(Number) } } })
+  expect((await call(`/v1/promotions/${promoted.body.id}/approve`, { json: {} })).status).toBe(200)
+  expect(await check()).toMatchObject({ verdict: 'allow' })
+
+  const numbers = { skill_id: id, calls: 12, success: 11, delta_cost: -0.42, delta_p95: -0.3 }
+  const window = { since: '2026-11-21T05:00:00Z', until: '2026-11-21T06:00:00Z' }
+  expect((await call('/v1/telemetry', { key, json: { client: 'shop', window, skills: [numbers] } })).body).toMatchObject({ accepted: 1 })
+  expect((await call(`/v1/telemetry?skill_id=${id}`)).body.items).toMatchObject([numbers])
+})
+
+test('a feed of an empty project is that of all projects', async () => {
+  const { body: before } = await call('/v1/skills/sync?since=1000000')
+  const mine = await putVersion({ state: 'active', changes: { 'compat.project': 'mine' } })
+  const read = async (query: string) => (await call(`/v1/skills/sync?since=${before.revision}${query}`)).body.items
+  expect(await read('&project=')).toMatchObject([{ id: mine.id }])
+  expect(await read('&project=other')).toEqual([])
+})
+
 describe('the check of a policy', () => {
   type Asked = { id: string; version?: string; key?: string } & Record<string, unknown>
   const ask = ({ id, version = '1.3.0', key, ...more }: Asked): Promise<Answer> =>

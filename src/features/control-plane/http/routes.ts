@@ -153,7 +153,7 @@ const telemetryRoutes = resource().openapiRoutes([
 const syncRoutes = resource().openapiRoutes([
   serve(sync, (c, { query: { project, since } }) => {
     const { key_id, scopes: key_scopes } = c.var.principal
-    return readSkillFeed(storeOf(c.env), { since, project, key_id, key_scopes })
+    return readSkillFeed(storeOf(c.env), { since, project: project || undefined, key_id, key_scopes })
   }),
 ])
 

@@ -12,7 +12,7 @@ export const sync = operation('get /v1/skills/sync', 'syncSkills', 'Follow the a
   description:
     'The versions that became active or ceased to be since a revision, oldest change first; all since 0. Includes the skills whose owners may act in a scope of the key, and those whose manifest says `"scope": "org"`.',
   query: z.object({
-    project: z.string().min(1).max(256).optional().describe('Leaves out the skills of other projects (`compat.project`).'),
+    project: z.string().max(256).optional().describe('Leaves out the skills of other projects (`compat.project`). Empty: leaves out none.'),
     since: z.coerce.number<string>().int().min(0).default(0).describe('The `revision` of the previous page.'),
   }),
   answers: { 200: [skillFeed, 'A page.'] },
