@@ -12,6 +12,7 @@ import { CALLER_TOOL, isModelAsked } from '../contract/model-asked.ts'
 import type { ModelRequest, RequestParts } from '../contract/model-request.ts'
 import type { Event } from '../core/event.ts'
 import { StreamContent } from '../models/stream-content.ts'
+import { handedArguments } from '../tools/caller-tools.ts'
 import type { Agent, AgentDeps } from './define-agent.ts'
 
 /**
@@ -65,7 +66,7 @@ export async function answerRequest({ prompt, tools, options }: ModelRequest, de
     const refused: RefusedCall[] = []
     for (const call of calls) {
       const reason = await refusalOf(call, deps)
-      if (reason === null) sink.called(call)
+      if (reason === null) sink.called({ ...call, input: handedArguments(call.input) })
       else refused.push({ id: call.toolCallId, name: call.toolName, input: call.input, reason })
     }
     const made = calls.length - refused.length

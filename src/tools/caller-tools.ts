@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { jsonValue } from '../base/json.ts'
 import { CALLER_TOOL } from '../contract/model-asked.ts'
 import { defineTool, type ToolDefinition } from './define-tool.ts'
 
@@ -6,6 +7,18 @@ import { defineTool, type ToolDefinition } from './define-tool.ts'
 export const HANDED_OVER = { handed_over: true } as const
 
 const NAME = /^caller\.[\w-]{1,128}$/
+
+const callerInput = z.record(z.string(), z.json())
+
+/**
+ * The arguments of a call as its caller gets them, which are those that were judged: a name that
+ * stands twice, or a number with too many digits, may mean something else to the caller's parser.
+ */
+export function handedArguments(text: string): string {
+  const judged = JSON.stringify(callerInput.parse(jsonValue(text === '' ? '{}' : text)))
+  return text.replaceAll(BETWEEN_VALUES, '$1') === judged ? text : judged
+}
+const BETWEEN_VALUES = /("(?:[^"\\]|\\.)*")|\s+/g
 
 /**
  * The tools that callers run themselves. A call is handed over in the answer to the request whose
@@ -38,7 +51,7 @@ export class CallerTools {
 
   readonly #definition = defineTool({
     description: `A tool of a caller: its name begins with ${CALLER_TOOL}.`,
-    input: z.record(z.string(), z.json()),
+    input: callerInput,
     execute: async (_input, { trace }) => {
       const open = this.#open.get(trace?.trace_id ?? '')
       if (!open) throw new Error('no caller waits for this call: it runs its own tools')

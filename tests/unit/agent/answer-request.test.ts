@@ -1,0 +1,45 @@
+import { MockLanguageModelV4 } from 'ai/test'
+import { expect, test } from 'vitest'
+import { answerRequest } from '../../../src/agent/answer-request.ts'
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+}
+
+/** What a caller gets of a call with these arguments, and what was judged. */
+async function handed(input: string) {
+  const model = new MockLanguageModelV4({
+    doGenerate: {
+      content: [{ type: 'tool-call', toolCallId: 'a', toolName: 'pay', input }],
+      finishReason: { unified: 'tool-calls', raw: undefined },
+      usage,
+      warnings: [],
+    },
+  })
+  const left: string[] = []
+  const judged: unknown[] = []
+  const call = async (_tool: string, args: unknown) => void judged.push(args)
+  const deps = { model, signal: new AbortController().signal, reply: () => {}, call } as never
+  await answerRequest({ prompt: [], tools: [], options: {} }, deps, {
+    streams: false,
+    said: () => {},
+    called: (one) => left.push(one.input),
+  })
+  return { left: left[0] ?? '', judged: judged[0] }
+}
+
+test.each([
+  ['a name twice', '{"to": "ann", "to": "eve"}', '{"to":"eve"}'],
+  ['a number with too many digits', '{"amount":9007199254740993}', '{"amount":9007199254740992}'],
+  ['a name that nothing may have', '{"__proto__":{"to":"eve"},"to":"ann"}', '{"to":"ann"}'],
+  ['no arguments', '', '{}'],
+])('a caller gets the arguments that were judged, of %s', async (_, input, expected) => {
+  expect((await handed(input)).left).toBe(expected)
+})
+
+test.each(['{"to": "ann, or \\"eve\\"  ",\n "of": [1, 2]}', '{}', '{ }'])('a caller gets %s as the model wrote it', async (input) => {
+  const { left, judged } = await handed(input)
+  expect(left).toBe(input)
+  expect(judged).toEqual(JSON.parse(input))
+})
