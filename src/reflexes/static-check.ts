@@ -75,8 +75,11 @@ const NO_TYPESCRIPT = 'This looks like TypeScript, which is not accepted: leave 
 const TYPE_WORD = /^(?:as|satisfies|type|interface|enum|namespace|declare|abstract|implements|public|private|protected|readonly|is)\b/
 const TYPE_SIGN = /^(?::|<\w|\?\s*[:)]|![.;)[])/
 
+const LONGEST_WORD = 100
+
 function isTypeScript(code: string, position: number): boolean {
-  const word = /[\w$]+\s*$/.exec(code.slice(0, position))?.[0] ?? ''
+  // A word of types is short: a search through all of the code would grow with its square.
+  const word = /[\w$]+\s*$/.exec(code.slice(Math.max(0, position - LONGEST_WORD), position))?.[0] ?? ''
   return TYPE_SIGN.test(code.slice(position)) || TYPE_WORD.test(code.slice(position)) || TYPE_WORD.test(word)
 }
 

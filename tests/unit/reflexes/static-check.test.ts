@@ -90,6 +90,12 @@ describe('a static check', () => {
     ])
   })
 
+  test('says where the longest word is wrong without a search through all of it', async () => {
+    const from = performance.now()
+    expect(await errorsOf(`${'a'.repeat(64_000)}.#`)).toHaveLength(1)
+    expect(performance.now() - from).toBeLessThan(1000)
+  })
+
   test('does not take a slip in JavaScript for TypeScript', async () => {
     expect(await errorsOf('function reflex(context) { return { a: 1, b: string }} }')).toEqual([
       expect.objectContaining({ message: 'Unexpected token' }),
