@@ -47,7 +47,7 @@ const RECEIVER = 'mx.cloudflare.net'
  */
 export function isAuthenticated(mail: ParsedMail): boolean {
   const domain = domainOf(mail.from?.address ?? '')
-  const [server = '', ...found] = withoutComments(headerOf(mail, 'authentication-results')).split(';')
+  const [server = '', ...found] = bareOf(headerOf(mail, 'authentication-results')).split(';')
   const senders = mail.headers.filter(({ key }) => key === 'from')
   if (domain === '' || senders.length !== 1 || server.trim().toLowerCase() !== RECEIVER) return false
   const results = found.map(resultOf)
@@ -57,7 +57,23 @@ export function isAuthenticated(mail: ParsedMail): boolean {
   return passed('dmarc', 'header.from') || passed('dkim', 'header.d') || passed('spf', 'smtp.mailfrom')
 }
 
-const withoutComments = (text: string): string => text.replaceAll(/\([^()]*\)/g, ' ')
+/**
+ * A header without its comments, which nest, and without quoted texts: the sender wrote those, such
+ * as the part of an address before its `@`. Nothing is left of one in which they do not end.
+ */
+function bareOf(text: string): string {
+  let [bare, depth, is_quoted] = ['', 0, false]
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text.charAt(at)
+    if (character === '\\') at += 1
+    else if (character === '"' && depth === 0) is_quoted = !is_quoted
+    else if (is_quoted) continue
+    else if (character === '(') depth += 1
+    else if (character === ')' && depth > 0) depth -= 1
+    else if (depth === 0) bare += character
+  }
+  return depth === 0 && !is_quoted ? bare : ''
+}
 
 /** The words `name=value` of one result. */
 const resultOf = (text: string): Map<string, string> =>
@@ -79,8 +95,8 @@ export function deliveryOf(mail: ParsedMail, to: string): MailDelivery | null {
   return {
     from,
     to: to.toLowerCase(),
-    subject: (mail.subject ?? '').replaceAll(/\s+/g, ' ').trim().slice(0, LONGEST_SUBJECT),
-    text: textOf(mail).slice(0, LONGEST_TEXT),
+    subject: cut((mail.subject ?? '').replaceAll(/\s+/g, ' ').trim(), LONGEST_SUBJECT),
+    text: cut(textOf(mail), LONGEST_TEXT),
     message_id,
     references: [...new Set([...known, message_id])]
       .filter((id) => id !== '')
@@ -95,11 +111,37 @@ export function deliveryOf(mail: ParsedMail, to: string): MailDelivery | null {
 
 const idsIn = (text = ''): string[] => text.match(ID) ?? []
 
-const textOf = ({ text = '', html = '' }: ParsedMail): string =>
-  text.trim() !== ''
-    ? text.trim()
-    : html
-        .replaceAll(/<(style|script)\b.*?<\/\1>/gis, ' ')
-        .replaceAll(/<[^>]*>/g, ' ')
-        .replaceAll(/\s+/g, ' ')
-        .trim()
+/** The beginning of a text. Half of a character at its end would make the whole mail invalid. */
+const cut = (text: string, most: number): string => text.slice(0, most).toWellFormed()
+
+const textOf = ({ text = '', html = '' }: ParsedMail): string => (text.trim() !== '' ? text : wordsIn(html)).trim()
+
+/** What an element with this beginning holds is not said: the rest of the mail if it does not end. */
+const UNSAID = [
+  { begins: /^<style\b/i, ends: /<\/style/gi },
+  { begins: /^<script\b/i, ends: /<\/script/gi },
+]
+const LONGEST_BEGINNING = 10
+
+/** The words of HTML. The time grows no faster than the text, whatever a stranger sends. */
+function wordsIn(html: string): string {
+  const said: string[] = []
+  let [at, length] = [0, 0]
+  while (at < html.length && length <= LONGEST_TEXT) {
+    const tag = html.indexOf('<', at)
+    const words = html.slice(at, tag < 0 ? html.length : tag).replaceAll(/\s+/g, ' ')
+    if (words.trim() !== '') {
+      said.push(words)
+      length += words.length
+    }
+    const end = tag < 0 ? -1 : html.indexOf('>', tag)
+    if (end < 0) break
+    at = end + 1
+    const beginning = html.slice(tag, tag + LONGEST_BEGINNING)
+    const ends = UNSAID.find(({ begins }) => begins.test(beginning))?.ends
+    if (!ends) continue
+    ends.lastIndex = at
+    at = ends.exec(html)?.index ?? html.length
+  }
+  return said.join(' ').replaceAll(/\s+/g, ' ')
+}

@@ -16,6 +16,15 @@ describe('a mail', () => {
     ['by a domain that ends alike', 'mx.cloudflare.net; dkim=pass header.d=ample.com', false],
     ['by a domain of one label', 'mx.cloudflare.net; dkim=pass header.d=com', false],
     ['by a comment', 'mx.cloudflare.net; dkim=none (dkim=pass header.d=example.com)', false],
+    ['by a comment within a comment', 'mx.cloudflare.net; dkim=none ((x) dkim=pass header.d=example.com)', false],
+    ['by a comment that does not end', 'mx.cloudflare.net; dkim=pass header.d=example.com; spf=fail (why', false],
+    ['by words in its envelope', 'mx.cloudflare.net; spf=pass smtp.mailfrom="a; dkim=pass header.d=example.com; x="@evil.test', false],
+    [
+      'by words after a quote in a quote',
+      String.raw`mx.cloudflare.net; spf=pass smtp.mailfrom="\"; dkim=pass header.d=example.com; x="@evil.test`,
+      false,
+    ],
+    ['by its quoted envelope', 'mx.cloudflare.net; spf=pass smtp.mailfrom="a (b"@shop.example.com', true],
     ['by what another server found', 'mx.evil.test; dmarc=pass header.from=example.com', false],
     ['by nobody', null, false],
   ])('is authenticated %s: %s is %s', (_, results, expected) => {
@@ -45,6 +54,31 @@ describe('a mail', () => {
     const html = '<style>p { color: red }</style><p>Is it <b>open</b>?</p>'
     expect(deliveryOf({ ...found(null), text: '', html }, 'shop@acme.test')?.text).toBe('Is it open ?')
     expect(deliveryOf({ ...found(null), from: undefined }, 'shop@acme.test')).toBeNull()
+  })
+
+  test('says nothing that stands in tags, styles and scripts, also where these do not end', () => {
+    const said = (html: string) => deliveryOf({ ...found(null), text: '', html }, 'shop@acme.test')?.text
+    expect(said('a<STYLE>x</style >b<script>if (1 < 2) y</script>c<br/>d <i title="e">f')).toBe('a b c d f')
+    expect(said('a <style>b')).toBe('a')
+    expect(said('a <b')).toBe('a')
+    expect(said('<styles>a</styles>')).toBe('a')
+  })
+
+  test.each([
+    ['beginnings of tags', '<'.repeat(2_000_000)],
+    ['styles that do not end', '<style>'.repeat(300_000)],
+    ['styles in tags that do not end', '<style '.repeat(300_000)],
+    ['white space', ' '.repeat(2_000_000)],
+  ])('of many %s takes no time', (_, html) => {
+    const from = performance.now()
+    deliveryOf({ ...found(null), text: '', html }, 'shop@acme.test')
+    expect(performance.now() - from).toBeLessThan(2000)
+  })
+
+  test('is cut between two characters', () => {
+    const delivery = deliveryOf({ ...found(null), subject: `a${'😀'.repeat(200)}`, text: `a${'😀'.repeat(20_000)}` }, 'shop@acme.test')
+    expect([delivery?.subject.isWellFormed(), delivery?.text.isWellFormed()]).toEqual([true, true])
+    expect(delivery?.text).toHaveLength(20_000)
   })
 
   test('that a program sent by itself is one', () => {
