@@ -116,7 +116,7 @@ const cut = (text: string, most: number): string => text.slice(0, most).toWellFo
 
 const textOf = ({ text = '', html = '' }: ParsedMail): string => (text.trim() !== '' ? text : wordsIn(html)).trim()
 
-/** What an element with this beginning holds is not said: the rest of the mail if it does not end. */
+/** Nobody reads what is in such an element: the rest of the mail, if it does not end. */
 const UNSAID = [
   { begins: /^<style\b/i, ends: /<\/style/gi },
   { begins: /^<script\b/i, ends: /<\/script/gi },

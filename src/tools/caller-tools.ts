@@ -11,8 +11,8 @@ const NAME = /^caller\.[\w-]{1,128}$/
 const callerInput = z.record(z.string(), z.json())
 
 /**
- * The arguments of a call as its caller gets them, which are those that were judged: a name that
- * stands twice, or a number with too many digits, may mean something else to the caller's parser.
+ * The arguments of a call as its caller gets them, which are those that were judged: a duplicate
+ * name, or a number with too many digits, may mean something else to the caller's parser.
  */
 export function handedArguments(text: string): string {
   const judged = JSON.stringify(callerInput.parse(jsonValue(text === '' ? '{}' : text)))

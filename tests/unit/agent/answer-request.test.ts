@@ -7,7 +7,7 @@ const usage = {
   outputTokens: { total: 1, text: 1, reasoning: 0 },
 }
 
-/** What a caller gets of a call with these arguments, and what was judged. */
+/** The arguments that a caller gets of a call, and those that were judged. */
 async function handed(input: string) {
   const model = new MockLanguageModelV4({
     doGenerate: {

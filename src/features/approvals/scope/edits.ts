@@ -1,11 +1,14 @@
 import { z } from 'zod'
+import { messageOf } from '../../../base/error-text.ts'
 import { isJsonFields, sameJson, type JsonFields } from '../../../base/json.ts'
 import { editedInputs } from '../../../contract/approval.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
+import { effectInput } from '../../../engine/effects/effect.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import type { SkillCache } from '../../../engine/skills/skill-cache.ts'
 import { bindInputs, emptyBlackboard } from '../../../skills/plan/blackboard.ts'
 import type { ParkedRun } from '../../../skills/session/ports.ts'
+import type { ToolDefinition } from '../../../tools/define-tool.ts'
 import { fieldsIn } from '../../../tools/origins/values.ts'
 import { isMask } from '../../../traces/redact.ts'
 
@@ -41,11 +44,24 @@ async function callFlaw({ toolbox, effects }: EditParts, asked: AnchoredCall, ed
   await toolbox.ready()
   const found = toolbox.find(tool)
   if (!found.ok) return found.detail
-  const parsed = found.definition.input.safeParse({ ...input, ...edits })
-  if (!parsed.success) return `it does not fit the input of ${tool}: ${z.prettifyError(parsed.error)}`
   const { definition } = found
+  const edited = withoutTaken(definition, { ...input, ...edits }, edits)
+  const parsed = definition.input.safeParse(edited)
+  if (!parsed.success) return `it does not fit the input of ${tool}: ${z.prettifyError(parsed.error)}`
+  try {
+    effectInput({ tool, definition, input: edited })
+  } catch (error) {
+    return messageOf(error)
+  }
   return effects.editRefusal({ tool, definition, edited: { asked, edits: editedInputs(input, edits) } }, parsed.data)
 }
+
+/** An edited input. Null takes an argument away, if the tool can do without it. */
+export function withoutTaken({ input: schema }: Pick<ToolDefinition, 'input'>, input: Fields, edits: Fields): Record<string, unknown> {
+  const without = Object.fromEntries(Object.entries(input).filter(([name]) => edits[name] !== null))
+  return schema.safeParse(without).success ? without : { ...input }
+}
+type Fields = Readonly<Record<string, unknown>>
 
 async function runFlaw({ skill_cache }: EditParts, { skill_id, version, inputs }: ParkedRun, edits: JsonFields): Promise<string | null> {
   const skill = await skill_cache.find(skill_id, version)

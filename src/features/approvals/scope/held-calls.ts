@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { FoundTool } from '../../../agent/toolbox.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { isPlatformFault } from '../../../base/faults.ts'
@@ -15,6 +16,7 @@ import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
+import { withoutTaken } from './edits.ts'
 
 type HeldCallsParts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now' | 'features'>
 type Tools = Readonly<Record<string, ToolDefinition>>
@@ -48,7 +50,8 @@ export function decideCall(
     if (changed) effects.origins.noteEdit(changed)
     const calls = withEdits(held, edits)
     const [one] = calls
-    const kept = !('calls' in held) && one && features.some((feature) => feature.keepsApproved?.(unit, { ...one, approval_id }))
+    const kept =
+      !('calls' in held) && one && features.some((feature) => feature.keepsApproved?.(unit, { ...one, ...callersInput(one), approval_id }))
     if (!kept) jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { calls, head } satisfies Approved })
     const run = kept
       ? { ...NOTHING_DONE, ...ended(one.tool, 'ok', KEPT), ended_at: unit.now }
@@ -72,6 +75,11 @@ function withEdits(held: AskedCall, edits: JsonFields = {}): Numbered[] {
     return [{ ...call, number: index + 1, input: { ...call.input, ...of }, ...(Object.keys(of).length > 0 && { edited }) }]
   })
 }
+
+const takenIn = ({ edits }: EditedCall) => Object.fromEntries(Object.entries(edits).map(([name, { to }]) => [name, to]))
+
+/** A caller's own schema judges the input of its tool: null takes any argument away. */
+const callersInput = ({ input, edited }: Numbered) => edited && { input: withoutTaken({ input: z.unknown() }, input, takenIn(edited)) }
 
 /** The changes that a person made: each argument of a call, such as `2.to`, or a call left out. */
 function changesOf(held: AskedCall, edits: JsonFields): EditedInputs {
@@ -185,11 +193,12 @@ async function perform(
   tools: Tools,
   { head, key, edited, ...approved }: Omit<Numbered, 'number'> & { head: EntryHead; key: string },
 ): Promise<CallEnd> {
-  const { tool, input } = approved
+  const { tool } = approved
   if ('anchors' in approved) await toolbox.ready()
   const found = 'anchors' in approved ? toolbox.find(tool) : payingTool(tools[tool], settings())
   if (!found.ok) return { ...NOTHING_DONE, ...ended(tool, 'refused', found.detail) }
   const { definition } = found
+  const input = edited ? withoutTaken(definition, approved.input, takenIn(edited)) : approved.input
   const { signal } = new AbortController()
   const once = 'anchors' in approved ? { turn_id: key, earlier_turns: [key] } : { turn_id: null, earlier_turns: [], key }
   const call = {
