@@ -90,6 +90,19 @@ describe('a chat completion', () => {
     expect(await entriesOf(stubOf(scope), 'effect-started')).toMatchObject([{ tool: 'caller.get_weather', input: { city: 'Bern' } }])
   })
 
+  test.each([
+    ['an output', '{}', '{"a":'.repeat(20_000) + '1' + '}'.repeat(20_000)],
+    ['arguments', '{"a":'.repeat(20_000) + '1' + '}'.repeat(20_000), 'done'],
+  ])('takes %s with more levels than are kept', async (_, args, content) => {
+    const tool_calls = [{ id: 'a', type: 'function', function: { name: 'get_weather', arguments: args } }]
+    const messages = [
+      { role: 'user', content: 'What is the weather in Bern?' },
+      { role: 'assistant', content: null, tool_calls },
+      { role: 'tool', tool_call_id: 'a', content },
+    ]
+    expect(await chat(freshScope('answered'), { model: 'any', messages, tools: [WEATHER] })).toMatchObject({ status: 200 })
+  })
+
   test('takes its scope from the user, and else from the key', async () => {
     const by_user = await call(CHAT, { json: said('hello', { user: 'ada' }) })
     expect(by_user.headers.get('x-reflex-scope')).toBe('user/ada')

@@ -57,11 +57,11 @@ async function callFlaw({ toolbox, effects }: EditParts, asked: AnchoredCall, ed
 }
 
 /** An edited input. Null takes an argument away, if the tool can do without it. */
-export function withoutTaken({ input: schema }: Pick<ToolDefinition, 'input'>, input: Fields, edits: Fields): Record<string, unknown> {
+export function withoutTaken({ input: schema }: Pick<ToolDefinition, 'input'>, input: Inputs, edits: Inputs): Record<string, unknown> {
   const without = Object.fromEntries(Object.entries(input).filter(([name]) => edits[name] !== null))
   return schema.safeParse(without).success ? without : { ...input }
 }
-type Fields = Readonly<Record<string, unknown>>
+type Inputs = Readonly<Record<string, unknown>>
 
 async function runFlaw({ skill_cache }: EditParts, { skill_id, version, inputs }: ParkedRun, edits: JsonFields): Promise<string | null> {
   const skill = await skill_cache.find(skill_id, version)

@@ -1,10 +1,10 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { createHash } from 'node:crypto'
 import type { ModelRequest } from '../../../contract/model-request.ts'
-import { canonicalJson, isJsonFields, jsonValue, type Json } from '../../../base/json.ts'
+import { canonicalJson, isJsonFields, type Json } from '../../../base/json.ts'
 import type { ModelAsked } from '../../../contract/model-asked.ts'
 import { traceOfCall, type AskedOfScope } from '../contract/answer.ts'
-import { callIn } from './form.ts'
+import { callIn, valueIn } from './form.ts'
 
 const LONGEST_TEXT = 16_000
 const MOST_TOOLS = 128
@@ -59,7 +59,7 @@ function resultsIn(messages: LanguageModelV4Prompt, all: LanguageModelV4Prompt):
       if (part.type !== 'tool-result') return []
       const { toolCallId: id, toolName: tool, output } = part
       const value = 'value' in output ? output.value : null
-      const known = typeof value === 'string' ? (jsonValue(value) ?? value) : value
+      const known = typeof value === 'string' ? (valueIn(value) ?? value) : value
       return [{ id, tool, input: callIn(all, id)?.input ?? {}, output: known }]
     })
 }

@@ -1,7 +1,7 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolCallPart } from '@ai-sdk/provider'
 import { z } from 'zod'
 import type { ModelRequest } from '../../../contract/model-request.ts'
-import { isJsonFields, jsonValue } from '../../../base/json.ts'
+import { isJsonFields, isTooDeep, jsonValue } from '../../../base/json.ts'
 import type { ProviderApi } from '../../../contract/model-asked.ts'
 import type { AnswerLine } from '../contract/answer.ts'
 
@@ -52,8 +52,14 @@ export const sse = (data: object, name?: string): string =>
 
 /** The input of a call as an object; empty for a text that is not one. */
 export function inputOf(text: string): Record<string, unknown> {
-  const value = jsonValue(text)
+  const value = valueIn(text)
   return isJsonFields(value) ? value : {}
+}
+
+/** The JSON in a text; undefined for other texts, and for a value that is too deep to be kept. */
+export function valueIn(text: string): unknown {
+  const value = jsonValue(text)
+  return isTooDeep(value) ? undefined : value
 }
 
 /** Thrown for what an interface takes elsewhere, and this one does not. */
