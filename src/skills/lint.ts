@@ -1,5 +1,5 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
-import type { Json } from '../base/json.ts'
+import { isJsonFields, type Json } from '../base/json.ts'
 import { roleName } from '../contract/principal.ts'
 import { nodesIn, pathOf } from '../expressions/names.ts'
 import { fieldsIn, isFreeText } from '../tools/origins/values.ts'
@@ -19,7 +19,8 @@ export function lintManifest(manifest: Manifest, others: readonly Manifest[] = [
     ...conditionFindings(manifest),
     ...roleFindings(manifest),
     ...destinationFindings(manifest),
-    ...budgetFindings(manifest),
+    ...latencyFindings(manifest),
+    ...costFindings(manifest),
     ...shadowFindings(manifest, others),
   ]
 }
@@ -142,7 +143,7 @@ function destinationFindings({ plan, signature }: Manifest): Finding[] {
   )
 }
 
-function budgetFindings({ plan: { budget, steps } }: Manifest): Finding[] {
+function latencyFindings({ plan: { budget, steps } }: Manifest): Finding[] {
   const [longest] = steps.map(({ timeout_ms }) => timeout_ms).toSorted((left, right) => right - left)
   const waits = steps.reduce((sum, { retry }) => sum + (retry ? retry.backoff_ms * (2 ** (retry.max_attempts - 1) - 1) : 0), 0)
   const path = 'plan.budget.max_latency_ms'
@@ -152,6 +153,27 @@ function budgetFindings({ plan: { budget, steps } }: Manifest): Finding[] {
   if (budget.max_latency_ms < waits)
     return [{ path, message: `${budget.max_latency_ms} ms is below the ${waits} ms that retries wait`, example }]
   return []
+}
+
+/** A tool says what a call cost once it was made, and a case of the manifest has recorded it. */
+function costFindings({ plan: { budget }, tests }: Manifest): Finding[] {
+  const cases = tests.unit_cases.map((one, index) => ({ index, usd: runsIn(one) ? costOf(one['calls']) : 0 }))
+  const [dearest] = cases.toSorted((left, right) => right.usd - left.usd)
+  if (!dearest || dearest.usd <= budget.max_cost_usd) return []
+  const path = 'plan.budget.max_cost_usd'
+  const message = `${budget.max_cost_usd} USD is below the ${dearest.usd} USD that the calls of tests.unit_cases.${dearest.index} cost`
+  return [{ path, message, example: `"max_cost_usd": ${dearest.usd}` }]
+}
+
+/** True for a case whose calls are made: the gate lets it pass. */
+const runsIn = (one: unknown): one is Record<string, unknown> =>
+  isJsonFields(one) && [undefined, 'allow', 'needs_approval'].some((verdict) => verdict === one['verdict'])
+
+/** The cost of recorded calls in USD, without the error of sums of fractions. */
+function costOf(calls: unknown): number {
+  const costs = (Array.isArray(calls) ? calls : []).map((call: unknown) => (isJsonFields(call) ? Number(call['cost_usd'] ?? 0) : 0))
+  const sum = costs.reduce((left, right) => left + right, 0)
+  return Number.isFinite(sum) ? Number(sum.toFixed(9)) : 0
 }
 
 const CUES = [

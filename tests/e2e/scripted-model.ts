@@ -1,13 +1,17 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
+/** A call of a tool. Calls that follow each other are of one message. */
+export type ScriptedCall = { tool: string; input: object }
+
 /**
  * The model's response in parts. If it throws before the first, the server responds 500, or 400 to
  * a Refusal.
  */
-export type Script = (question: string) => AsyncIterable<string>
+export type Script = (question: string) => AsyncIterable<string | ScriptedCall>
 /** A failure that no retry fixes. */
 export class Refusal extends Error {}
 
@@ -65,21 +69,30 @@ async function answer(model: ScriptedModel, request: IncomingMessage, response: 
   const about = { id: 'scripted', created: 0, model: 'scripted' }
   const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
   let whole = ''
+  const tool_calls: object[] = []
   const write = (choice: object, more: object = {}) =>
     response.write(
       `data: ${JSON.stringify({ ...about, object: 'chat.completion.chunk', choices: [{ index: 0, ...choice }], ...more })}\n\n`,
     )
   for await (const piece of model.script(question)) {
     if (stream && !response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' })
-    if (stream) write({ delta: { role: 'assistant', content: piece }, finish_reason: null })
-    whole += piece
+    if (typeof piece === 'string') {
+      if (stream) write({ delta: { role: 'assistant', content: piece }, finish_reason: null })
+      whole += piece
+      continue
+    }
+    const call = { id: `call-${randomUUID()}`, type: 'function', function: { name: piece.tool, arguments: JSON.stringify(piece.input) } }
+    if (stream) write({ delta: { tool_calls: [{ index: tool_calls.length, ...call }] }, finish_reason: null })
+    tool_calls.push(call)
   }
+  const finish_reason = tool_calls.length > 0 ? 'tool_calls' : 'stop'
   if (stream) {
-    write({ delta: {}, finish_reason: 'stop' }, { usage })
+    write({ delta: {}, finish_reason }, { usage })
     response.end('data: [DONE]\n\n')
     return
   }
-  const choices = [{ index: 0, message: { role: 'assistant', content: whole }, finish_reason: 'stop' }]
+  const message = { role: 'assistant', content: whole, ...(tool_calls.length > 0 && { tool_calls }) }
+  const choices = [{ index: 0, message, finish_reason }]
   response.writeHead(200, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ ...about, object: 'chat.completion', choices, usage }))
 }

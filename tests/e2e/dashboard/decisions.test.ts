@@ -16,7 +16,7 @@ const REFLEX = 'ssh-brute-force'
 const BLOCKED = '203.0.113.45'
 
 type Summary = { metrics: { metric: string; total: number | null }[] }
-type Entry = { trace_id: string; span_id: string; input: { address?: string }; skill_id: string }
+type Entry = { trace_id: string; span_id: string; input: { address?: string }; skill_id: string; tool: string; step?: object }
 let dashboard: Dashboard
 /** The traces of the block of an address, and of the network block that waits for approval. */
 let block: Entry
@@ -313,6 +313,19 @@ test('shows where each argument of a call comes from, in its trace and to whoeve
   await page.getByRole('row', { name: 'http.send' }).click()
   await origin('to', 'user').waitFor()
   await origin('cc', 'in doubt, model').waitFor()
+  expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('shows where the arguments of all steps of a run come from, on the span of the run', async () => {
+  const step = found((await entries('effect-started')).find(({ step: of, tool }) => of !== undefined && tool === 'open_ticket'))
+  const { root } = await ask<TraceReport>(dashboard.url, `/v1/traces/${step.trace_id}?scope=${encodeURIComponent(SCOPE)}`)
+  const runs = (span: Span): Span[] => [...(span.kind === 'run' ? [span] : []), ...span.children.flatMap(runs)]
+  const run = found(runs(root).find(({ name }) => name.includes('incident.open')))
+  const { page, faults } = await dashboard.open(`/traces/${step.trace_id}?scope=${encodeURIComponent(SCOPE)}&span=${run.span_id}`)
+  for (const call of run.children.keys()) await page.getByRole('heading', { name: `Where the arguments of ${call + 1}, ` }).waitFor()
+  expect(await page.getByRole('heading', { name: 'Where the arguments of ' }).count()).toBe(run.children.length)
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
   await close(page)

@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, eventually, scopePath, stateOf, wholeLog } from '../api.ts'
@@ -5,6 +9,10 @@ import { gate, scriptedModel } from '../scripted-model.ts'
 import { audit, startDashboard, type Dashboard } from './harness.ts'
 
 const model = await scriptedModel(async function* (question) {
+  if (question.includes('send three mails')) {
+    for (const name of ['ann', 'bob', 'cy']) yield { tool: 'http_mail', input: { to: `${name}@evil.example` } }
+    return
+  }
   yield `You said ${question}.`
 })
 let dashboard: Dashboard
@@ -402,6 +410,40 @@ test('the tools of a scope are listed with the arguments that decide where a cal
   await row('http.told').getByText('declared').waitFor()
   expect(faults).toEqual([])
   await page.context().close()
+})
+
+test('somebody approves some of the calls that a turn left to them: only the boxes that stay checked are made', async () => {
+  const scope = 'prompted/three-mails'
+  const sent: string[] = []
+  const receive = async (request: IncomingMessage, response: ServerResponse) => {
+    sent.push((JSON.parse(await text(request)) as { to: string }).to)
+    response.setHeader('content-type', 'application/json').end('{}')
+  }
+  const mails = createServer((request, response) => void receive(request, response)).listen(0, '127.0.0.1')
+  await once(mails, 'listening')
+  const host = `127.0.0.1:${(mails.address() as AddressInfo).port}`
+  const mail = { name: 'http.mail', description: 'Sends mail', method: 'POST', url: `http://${host}/`, body: { to: '{{to}}' } }
+  await change(scope, { agent: 'prompted', instructions: 'Help.', origins: 'ask', http_tools: [mail], allowed_hosts: [host] })
+  await send(scope, message('send three mails'))
+  const { page, faults } = await dashboard.open('/approvals')
+  await page.getByRole('row', { name: scope }).getByText('http.mail', { exact: true }).click()
+  await page.getByText('Where the arguments of 3, http.mail come from').waitFor()
+  await page.getByRole('button', { name: 'Approve a' }).click()
+  const dialog = page.getByRole('dialog')
+  const boxes = dialog.getByRole('checkbox')
+  expect(await boxes.count()).toBe(3)
+  for (const box of await boxes.all()) expect(await box.isChecked()).toBe(true)
+  await dialog.getByLabel('Make call 2, http.mail').uncheck()
+  expect(await audit(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Approve' }).click()
+  await page.getByText('http.mail: approved').waitFor()
+  await eventually(() => Promise.resolve(sent.length === 2), 'two mails are sent')
+  expect(sent).toEqual(['ann@evil.example', 'cy@evil.example'])
+  const { items } = await ask<{ items: object[] }>(dashboard.url, `/v1/approvals?scope=${encodeURIComponent(scope)}`)
+  expect(items).toMatchObject([{ kind: 'calls', status: 'approved', edits: { 2: null } }])
+  expect(faults).toEqual([])
+  await page.context().close()
+  mails.close()
 })
 
 test('a scope is paused and resumed, and its reflexes are switched off and on', async () => {

@@ -57,11 +57,20 @@ describe('a manifest', () => {
   const paths = (changes: Record<string, unknown>, others: Parameters<typeof lintManifest>[1] = []) =>
     lintManifest(deployManifest(changes), others).map(({ path }) => path)
 
+  const spends = (max_cost_usd: number) => ({ 'plan.budget.max_cost_usd': max_cost_usd })
+  const paid = (costs: number[], more: object = {}) => {
+    const calls = costs.map((cost_usd) => ({ tool: 'registry.check', input: {}, cost_usd }))
+    return { 'tests.unit_cases': ['a name', { inputs: {} }, { inputs: {}, calls, ...more }] }
+  }
+
   test.each([
     ['nothing', {}, []],
     ['a role that nobody can have', { 'policy.allow_roles': ['release manager'] }, ['policy.allow_roles.0']],
     ['no role', { 'policy.allow_roles': [] }, ['policy.allow_roles']],
     ['a budget below one step', { 'plan.budget.max_latency_ms': 1 }, ['plan.budget.max_latency_ms']],
+    ['a budget below what a case has recorded', { ...spends(0.03), ...paid([0.02, 0.02]) }, ['plan.budget.max_cost_usd']],
+    ['a budget that is just enough for its cases', { ...spends(0.3), ...paid([0.1, 0.2]) }, []],
+    ['a dear case that the gate stops', { ...spends(0.03), ...paid([0.02, 0.02], { verdict: 'deny' }) }, []],
     ['a free text that says where it acts', { 'plan.steps.0.args': { to: '{{app_name}}' } }, ['plan.steps.0.args.to']],
     ['an author who says that it may', { 'plan.steps.0.args': { to: '{{app_name}}' }, 'signature.inputs.0.destination': true }, []],
     ['a text of an earlier step', { 'plan.steps.1.args': { to: '{{work.steps.0.body}}' } }, ['plan.steps.1.args.to']],

@@ -15,7 +15,7 @@ import { Status } from '../../ui/status.tsx'
 import { Fact, Facts } from '../../ui/facts.tsx'
 import { Lines, Text, visible } from '../../ui/text.tsx'
 import { Clock, duration } from '../../ui/time.tsx'
-import { needsOf, numberOf, reasonsOf, scoreOf, textOf } from './spans.ts'
+import { below, needsOf, numberOf, reasonsOf, scoreOf, textOf } from './spans.ts'
 
 type Check = { check: string; passed: boolean; detail: string }
 type Stage = { stage: string; status: string; checks?: Check[] }
@@ -67,6 +67,7 @@ export function Details({ span, event, trace_id }: DetailsProps) {
         <Reasons span={span} />
         {entry?.decision?.stages && <Gate decision={entry.decision} />}
         {entry?.kind === 'effect-started' && <Origins call={entry} />}
+        {span.kind === 'run' && <RunOrigins run={span} scope={scope} />}
         {span.kind === 'event' && <EventBody of={eventPath(scope, span)} />}
         {span.kind === 'reflex' && event && <Sure of={`${eventPath(scope, event)}/why`} span={span} />}
         {entry?.context !== undefined && entry.context !== null && <Part name="Context that it saw" value={entry.context} open={0} />}
@@ -81,6 +82,24 @@ export function Details({ span, event, trace_id }: DetailsProps) {
     </Section>
   )
 }
+
+/** The arguments of each call of a run, with what named them. Calls of skills within it count. */
+function RunOrigins({ run, scope }: { run: Span; scope: string }) {
+  const seqs = below(run).flatMap((span) => (span.kind === 'effect' ? (numberOf(span, 'reflex.log_seq') ?? []) : []))
+  const [first, last] = [Math.min(...seqs), Math.max(...seqs)]
+  const query = `kind=effect-started&limit=1000&after=${first - 1}&before=${last + 1}`
+  const logged = useGet<{ items: LoggedCall[] }>(seqs.length === 0 ? null : `/v1/scopes/${part(scope)}/log?${query}`)
+  const calls = (logged.value?.items ?? []).filter(({ seq }) => seqs.includes(seq))
+  return (
+    <>
+      {calls.map((call, index) => (
+        <Origins key={call.seq} call={call} of={`${index + 1}, ${call.tool}`} />
+      ))}
+    </>
+  )
+}
+
+type LoggedCall = ShownCall & { seq: number; tool: string }
 
 function Head({ span, scope, seq }: { span: Span; scope: string; seq: number | null }) {
   const tokens = (numberOf(span, 'gen_ai.usage.input_tokens') ?? 0) + (numberOf(span, 'gen_ai.usage.output_tokens') ?? 0)
