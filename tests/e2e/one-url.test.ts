@@ -18,6 +18,10 @@ const start = (): Promise<LocalServer> =>
 
 beforeAll(async () => {
   model = await scriptedModel(async function* (question) {
+    if (question === 'write to three') {
+      for (const name of ['ann', 'bob', 'cy']) yield { tool: 'send_mail', input: { to: `${name}@boss.example` } }
+      return
+    }
     yield `You said ${question}`
     if (!question.includes('slow')) return
     await rest.opened
@@ -159,4 +163,44 @@ test('an agent asks the model less on its second day', async () => {
   expect(calls_per_100[0]).toBe(100)
   expect(calls_per_100.at(-1)).toBeLessThan(50)
   expect(decided_by).toMatch(/^reflex:.+@\d+$/)
+})
+
+test('the calls of a message that a person must allow are one question, and each passes once after the approval', async () => {
+  const scope = 'e2e/three-mails'
+  const anchors = [{ name: 'bosses', match: ['*@boss.example'] }]
+  await ask(server.url, scopePath(scope), { method: 'PATCH', body: { anchors } })
+  const tools = [{ type: 'function', function: { name: 'send_mail', parameters: { type: 'object' } } }]
+  const say = async () => {
+    const response = await chat({ messages: [{ role: 'user', content: 'write to three' }], tools }, { 'x-reflex-scope': scope })
+    const { choices } = (await response.json()) as { choices: { message: { content: string; tool_calls?: { function: object }[] } }[] }
+    return choices[0]?.message
+  }
+  const calls = async () => (await say())?.tool_calls?.map(({ function: of }) => of) ?? []
+  const waiting = async () => {
+    const path = `/v1/approvals?scope=${encodeURIComponent(scope)}&status=pending`
+    return (await ask<{ items: { id: string; kind: string; inputs: object }[] }>(server.url, path)).items
+  }
+  const refused = await say()
+  expect(refused?.tool_calls).toBeUndefined()
+  const [question, ...more] = await waiting()
+  expect(more).toEqual([])
+  expect(question).toMatchObject({
+    kind: 'calls',
+    inputs: { 1: { to: 'ann@boss.example' }, 2: { to: 'bob@boss.example' }, 3: { to: 'cy@boss.example' } },
+  })
+  expect(refused?.content).toContain(`it waits for the approval ${question?.id}`)
+  await ask(server.url, `/v1/approvals/${question?.id}/approve`, { body: { edits: { 2: null } } })
+  const ended = async () => {
+    const { run } = await ask<{ run: { ended_at: string | null } | null }>(server.url, `/v1/approvals/${question?.id}`)
+    return run?.ended_at != null && run
+  }
+  expect(await eventually(ended, 'the callers may make them')).toMatchObject({
+    status: 'ok',
+    reason: expect.stringContaining('may make this call once'),
+    steps: [{ tool: 'caller.send_mail' }, { tool: 'caller.send_mail' }],
+  })
+  expect(await calls()).toEqual(
+    ['ann', 'cy'].map((name) => ({ name: 'send_mail', arguments: JSON.stringify({ to: `${name}@boss.example` }) })),
+  )
+  expect(await calls()).toEqual([])
 })

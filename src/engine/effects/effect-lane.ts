@@ -55,6 +55,8 @@ type AskForCall = {
   gather: (turn_id: string, call: AnchoredCall, why: string, place: EntryHead) => string | null
   /** Asks about the calls of a turn, unless it will be repeated or was cancelled. */
   endTurn: (unit: Unit, turn_id: string, asks: boolean) => void
+  /** Resolves once D1 has the questions of ended turns, or has refused them for now. */
+  sent: () => Promise<unknown>
 }
 type JudgedRequest = Pick<
   EffectRequest,
@@ -140,9 +142,8 @@ export class EffectLane {
     if (turn_id === null) throw new Error(why)
     const call = { tool, input: input as AnchoredCall['input'], anchors, named_by, ...(asks && { origins: doubts }) }
     if (!this.#asking) throw new Error('nobody asks people')
-    // An answer by one address names the approval of each call: it cannot wait for the turn.
-    const is_gathered = 'turn_id' in request.cause && !request.words
-    const approval_id = is_gathered ? this.#asking.gather(turn_id, call, why, head) : await this.#asking.ask(call, why, head)
+    const is_of_turn = 'turn_id' in request.cause
+    const approval_id = is_of_turn ? this.#asking.gather(turn_id, call, why, head) : await this.#asking.ask(call, why, head)
     throw new AwaitsPerson(
       `${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`,
     )
@@ -194,6 +195,11 @@ export class EffectLane {
 
   forgetTurn(turn_id: string): void {
     this.#reused.delete(turn_id)
+  }
+
+  /** Resolves once people can answer what ended turns asked, or D1 is away. */
+  async questionsSent(): Promise<void> {
+    await this.#asking?.sent()
   }
 
   /** In the unit that ends a turn, before it is logged. */

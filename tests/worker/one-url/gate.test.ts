@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { Outbox } from '../../../src/kernel/outbox.ts'
 import { call, callWith, fetchRaw } from '../../support/http.ts'
 import { entriesOf, freshScope, stubOf } from '../../support/scopes.ts'
 
@@ -48,6 +49,20 @@ test('a call that a person must allow passes once after the approval, with the s
   const passed = await ask(scope, 'write to boss@example.com')
   expect(choiceOf(passed).message.tool_calls).toMatchObject([{ function: { name: 'send_mail' } }])
   expect(choiceOf(await ask(scope, 'write to boss@example.com')).finish_reason).toBe('stop')
+})
+
+test('a question that an answer names can be answered at once, however slow D1 is', async () => {
+  const scope = freshScope('answered')
+  await stubOf(scope).configure({ anchors: [{ name: 'bosses', match: ['boss@example.com'] }] }, 'a test')
+  const push = Reflect.get(Outbox.prototype, 'push')
+  const slow = vi.spyOn(Outbox.prototype, 'push').mockImplementation(async function (this: Outbox, topic) {
+    await scheduler.wait(500)
+    return push.call(this, topic)
+  })
+  const refused = await ask(scope, 'write to boss@example.com')
+  slow.mockRestore()
+  const [, id] = /waits for the approval ([\w-]+)/.exec(choiceOf(refused).message.content) ?? []
+  expect(await call(`/v1/approvals/${id}/reject`, { json: {} })).toMatchObject({ status: 200 })
 })
 
 test('a budget that is spent reads as a quota of the provider', async () => {

@@ -56,6 +56,7 @@ export class ParkedRuns implements ScopeFeature {
   #poll_again = false
   /** Calls of running turns, which are asked about once the turns end. */
   readonly #gathered = new Map<string, Gathered>()
+  #sending: Promise<unknown> = Promise.resolve()
 
   constructor(parts: ApprovalParts) {
     this.#parts = parts
@@ -282,7 +283,13 @@ export class ParkedRuns implements ScopeFeature {
     const { approval_id } = gathered
     this.#askCalls(unit, held, all.map(({ why }) => why).join('; '), { head: first.head, approval_id })
     // The row is there once the unit has ended.
-    inBackground(Promise.resolve().then(() => this.#parts.outbox.push('approvals')))
+    this.#sending = Promise.resolve().then(() => this.#parts.outbox.push('approvals'))
+    inBackground(this.#sending)
+  }
+
+  /** Resolves once the questions of ended turns were sent to D1, whether it took them or not. */
+  async sent(): Promise<void> {
+    await this.#sending
   }
 
   #questions(): object[] {

@@ -48,14 +48,13 @@ export function decideCall(
   const changed = edits && changesOf(held, edits)
   if (status === 'approved') {
     if (changed) effects.origins.noteEdit(changed)
-    const calls = withEdits(held, edits)
-    const [one] = calls
-    const kept =
-      !('calls' in held) && one && features.some((feature) => feature.keepsApproved?.(unit, { ...one, ...callersInput(one), approval_id }))
-    if (!kept) jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { calls, head } satisfies Approved })
-    const run = kept
-      ? { ...NOTHING_DONE, ...ended(one.tool, 'ok', KEPT), ended_at: unit.now }
-      : { ...NOTHING_DONE, status: 'running' as const }
+    const calls = withEdits(held, edits).map((one): Numbered => {
+      const kept = features.some((feature) => feature.keepsApproved?.(unit, { ...one, ...callersInput(one), approval_id }))
+      return kept ? { ...one, kept } : one
+    })
+    const are_kept = calls.every(({ kept }) => kept)
+    if (!are_kept) jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { calls, head } satisfies Approved })
+    const run = are_kept ? { ...together(calls.map(keptRun)), ended_at: unit.now } : { ...NOTHING_DONE, status: 'running' as const }
     outbox.put(unit, 'approved-runs', approval_id, run satisfies ApprovalRun)
   }
   const edited = changed && { edits: log.clean(changed, head.trace_id) }
@@ -106,6 +105,7 @@ const shown = (held: AskedCall) => ({
   ...('calls' in held && { calls: held.calls.map((call) => ({ tool: call.tool, ...causesOf(call) })) }),
 })
 
+const keptRun = ({ tool, number }: Numbered): NumberedRun => ({ number, ...NOTHING_DONE, ...ended(tool, 'ok', KEPT) })
 const KEPT = 'its caller may make this call once: it passes when it is made again'
 
 /** Why a person is asked. */
@@ -133,7 +133,8 @@ export function questionsOf(held: object): object[] {
   return asked ? asked.map(({ origins: _origins, named_by: _named_by, ...one }) => ({ call: one })) : [rest]
 }
 
-type Numbered = OneCall & { number: number; edited?: EditedCall }
+/** `kept`: its caller makes it. */
+type Numbered = OneCall & { number: number; edited?: EditedCall; kept?: boolean }
 /** A version before this one kept a call alone. */
 type Approved = ({ calls: Numbered[] } | OneCall) & { head: EntryHead }
 const approvedIn = (payload: Approved): Numbered[] => ('calls' in payload ? payload.calls : [{ ...payload, number: 1 }])
@@ -158,14 +159,18 @@ export function handleCalls(parts: HeldCallsParts): void {
     attempts: MOST_DEATHS,
     run: async ({ key, payload }) => {
       const runs: NumberedRun[] = []
-      for (const { number, ...call } of approvedIn(payload)) {
+      for (const one of approvedIn(payload)) {
+        const { number, kept = false, ...call } = one
         const own_key = `approval:${key}${number > 1 ? `:${number}` : ''}`
-        runs.push({ number, ...(await perform(parts, tools(), { ...call, head: payload.head, key: own_key })) })
+        const run = () => perform(parts, tools(), { ...call, head: payload.head, key: own_key })
+        runs.push(kept ? keptRun(one) : { number, ...(await run()) })
       }
       end(key, together(runs))
     },
     giveUp: ({ key, payload }, reason) => {
-      const runs = approvedIn(payload).map(({ tool, number }) => ({ number, ...NOTHING_DONE, ...ended(tool, 'unknown', reason) }))
+      const runs = approvedIn(payload).map((one): NumberedRun => {
+        return one.kept ? keptRun(one) : { number: one.number, ...NOTHING_DONE, ...ended(one.tool, 'unknown', reason) }
+      })
       end(key, together(runs))
     },
   })
@@ -183,7 +188,7 @@ function together(runs: readonly NumberedRun[]): CallEnd {
   const status = failed.length < runs.length && failed.length > 0 ? 'partial_failure' : first.status
   const reasons = failed.map(({ steps, reason }) => `${steps[0]?.tool}: ${reason}`)
   const outputs = Object.fromEntries(runs.map(({ number, outputs: own }) => [number, own]))
-  const reason = reasons.length > 0 ? reasons.join('; ') : null
+  const reason = reasons.length > 0 ? reasons.join('; ') : first.reason
   return { ...NOTHING_DONE, status, reason, outputs, steps: runs.flatMap(({ steps }) => steps) }
 }
 
@@ -191,7 +196,7 @@ function together(runs: readonly NumberedRun[]): CallEnd {
 async function perform(
   { effects, settings, toolbox }: HeldCallsParts,
   tools: Tools,
-  { head, key, edited, ...approved }: Omit<Numbered, 'number'> & { head: EntryHead; key: string },
+  { head, key, edited, ...approved }: Omit<Numbered, 'number' | 'kept'> & { head: EntryHead; key: string },
 ): Promise<CallEnd> {
   const { tool } = approved
   if ('anchors' in approved) await toolbox.ready()

@@ -32,6 +32,7 @@ export function approvalsInScope(scope: Collaborators): readonly ScopeFeature[] 
     ask: (call, why, place) => parked_runs.askCall({ call }, why, place),
     gather: (turn_id, call, why, place) => parked_runs.gather(turn_id, { call, why, head: callHead(place) }),
     endTurn: (unit, turn_id, asks) => parked_runs.endTurn(unit, turn_id, asks),
+    sent: () => parked_runs.sent(),
   })
   const messages = decisionsOn(new ApprovalDecisions({ ...scope, parked_runs }))
   return [parked_runs, followRuns(outbox), { name: 'decisions on approvals', messages, topics: approvalTopics(storeOf(scope.env)) }]

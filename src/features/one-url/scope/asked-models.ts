@@ -228,6 +228,8 @@ export class AskedModels implements ScopeFeature {
     live.leave = (why) => turn.stop(new Error(why))
     const ending = await this.#endingOf(turn, live)
     this.#settle(job, turn, ending)
+    // The answer names the question about the calls that it holds: its caller may decide at once.
+    if (turn.failed_calls.length > 0) await this.#parts.effects.questionsSent()
     const { status, error } = ending
     const { input_tokens, output_tokens } = turn.usage
     const { trace_id } = turn.head

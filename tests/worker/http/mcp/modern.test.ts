@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { askModern, withForms, withTasks } from '../../../support/mcp.ts'
 import { call, keyFor, problem, scopePath } from '../../../support/http.ts'
-import { crash, entriesOf, freshScope, stubOf, until } from '../../../support/scopes.ts'
-import { effectGates, effects } from '../../../support/test-agents.ts'
+import { crash, entriesOf, freshScope, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { behaviours, effectGates, effects } from '../../../support/test-agents.ts'
 import { skill, twoSteps } from '../../../support/two-step-skill.ts'
 
 const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
@@ -239,6 +239,35 @@ describe('a task', () => {
       result: { isError: false, structuredContent: { status: 'ok', outputs: { done: 'x' } } },
     })
     expect(did(scope)).toEqual(['first x', 'second x'])
+  })
+
+  test('asks about each call of a turn with a box and its arguments, and makes those that stay', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ anchors: [{ name: 'the vault', match: ['*vault*'] }] }, 'ops')
+    behaviours.set(scope, async (_, deps) => {
+      for (const text of ['open the vault', 'empty the vault', 'close the vault']) await deps.call('act', { text }).catch(() => {})
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    const waiting = async () => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items[0]
+    const taskId = `approval:${(await until(waiting, 'a person is asked')).id}`
+    const { inputRequests } = (await of(scope, 'tasks/get', taskId)).body.result
+    const { message, requestedSchema } = inputRequests.approval.params
+    expect(message).toContain('3 calls of one turn need an approval')
+    expect(requestedSchema.required).toEqual(['decision'])
+    expect(requestedSchema.properties).toMatchObject({
+      make_1: { type: 'boolean', default: true, title: 'Make call 1: act', description: '{"text":"open the vault"}' },
+      set_1_text: { type: 'string', default: 'open the vault' },
+      make_2: { type: 'boolean' },
+      make_3: { type: 'boolean' },
+      set_3_text: { type: 'string', default: 'close the vault' },
+    })
+    const content = { decision: 'approve', make_1: true, set_1_text: 'open the vault', make_2: false, set_3_text: 'close the vault well' }
+    await of(scope, 'tasks/update', taskId, { inputResponses: { approval: { action: 'accept', content } } })
+    await completed(scope, taskId)
+    expect(did(scope)).toEqual(['open the vault', 'close the vault well'])
+    const { edits } = await waiting()
+    expect(edits).toEqual({ 2: null, 3: { text: 'close the vault well' } })
   })
 
   test('that is cancelled withdraws its approval', async () => {

@@ -14,7 +14,8 @@ export const originOf = ({ req }: Caller): string => new URL(req.url).origin
 export const badState = (): ProtocolError => new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState')
 
 /** Decides with the same rules as the routes of approvals. */
-export async function decideHere(c: Caller, { id, status }: StoredApproval, answer: ElicitedDecision): Promise<void> {
+export async function decideHere(c: Caller, approval: StoredApproval, answer: ElicitedDecision): Promise<void> {
+  const { id, status } = approval
   const { decision, reason } = answer
   if (decision === 'wait' || status !== 'pending') return
   demandRole(c.var.principal, 'operator')
@@ -22,7 +23,7 @@ export async function decideHere(c: Caller, { id, status }: StoredApproval, answ
     id,
     status: decision === 'approve' ? 'approved' : 'rejected',
     reason,
-    ...(decision === 'approve' && { edits: editsIn(answer) }),
+    ...(decision === 'approve' && { edits: editsIn(answer, approval) }),
     traceparent: c.req.header('traceparent'),
   })
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { hasRole, type Principal } from '../../../../contract/principal.ts'
 import type { JsonFields } from '../../../../base/json.ts'
 import type { StoredApproval } from '../../../../contract/approval.ts'
+import type { Doubt } from '../../../../contract/origin.ts'
 import type { Manifest, ValueType } from '../../../../skills/manifest/manifest.ts'
 import type { Question } from '../../../../skills/plan/slots.ts'
 
@@ -51,26 +52,73 @@ const decision = z
 export type ElicitedDecision = z.infer<typeof decision>
 
 const SET = 'set_'
+const MAKE = 'make_'
 
-/** The inputs as the form has them, where each has its present value at first. */
-export const editsIn = (answer: ElicitedDecision): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(answer).flatMap(([name, value]) => (name.startsWith(SET) ? [[name.slice(SET.length), value]] : [])))
+/**
+ * The inputs as the form has them, where each has its present value at first. Of several calls they
+ * are by the number of the call, and a call that is not to be made is null.
+ */
+export function editsIn(answer: ElicitedDecision, { kind, inputs }: Pick<StoredApproval, 'kind' | 'inputs'>): Record<string, unknown> {
+  if (kind !== 'calls') return fieldsSet(answer, SET)
+  const numbers = Object.keys(inputs).filter((name) => name !== 'calls')
+  return Object.fromEntries(
+    numbers.map((number) => [number, answer[MAKE + number] === false ? null : fieldsSet(answer, `${SET}${number}_`)]),
+  )
+}
+
+const fieldsSet = (answer: ElicitedDecision, prefix: string): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(answer).flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : [])),
+  )
 
 /** A field for each input that is a text, a number or a truth value. */
-function editFields({ inputs }: StoredApproval): Properties {
+function editFields(inputs: StoredApproval['inputs'], { prefix = SET, of = '' } = {}): Properties {
   const shown = Object.entries(inputs).map(([name, value]) => [name, value, typeof value] as const)
   return Object.fromEntries(
     shown.flatMap(([name, value, type]) =>
       type === 'string' || type === 'number' || type === 'boolean'
         ? [
             [
-              `${SET}${name}`,
-              { type, title: name, default: value, description: 'Change it to approve another value.' } as Properties[string],
+              prefix + name,
+              { type, title: of + name, default: value, description: 'Change it to approve another value.' } as Properties[string],
             ],
           ]
         : [],
     ),
   )
+}
+
+/** For each call whether it is made, and its arguments. */
+function callFields(calls: readonly NumberedCall[]): Properties {
+  return Object.assign(
+    {},
+    ...calls.map(({ number, tool, input, origins = [] }): Properties => {
+      const doubts = origins.map(({ argument, value, origin }) => `${argument} (${value}) is in doubt: ${origin}`)
+      const make = {
+        type: 'boolean' as const,
+        title: `Make call ${number}: ${tool}`,
+        default: true,
+        description: [JSON.stringify(input).slice(0, 1000), ...doubts].join('. '),
+      }
+      return { [MAKE + number]: make, ...editFields(input, { prefix: `${SET}${number}_`, of: `${number}: ` }) }
+    }),
+  ) as Properties
+}
+
+type NumberedCall = { number: number; tool: string; input: Record<string, unknown>; origins?: Doubt[] }
+
+function callsIn({ inputs }: StoredApproval): NumberedCall[] {
+  const about = inputs['calls'] as Omit<NumberedCall, 'number' | 'input'>[]
+  return about.map((call, index) => ({ ...call, number: index + 1, input: inputs[String(index + 1)] as NumberedCall['input'] }))
+}
+
+/** The question to a person is about a run of a skill, about a call, or about several calls. */
+function whatOf(approval: StoredApproval): string {
+  const { id, kind, skill_id, version, inputs, why } = approval
+  const reason = `Its reason: ${why.slice(0, 2000)}`
+  if (kind === 'calls') return `${callsIn(approval).length} calls of one turn need an approval (${id}). ${reason}`
+  const name = version === '' ? skill_id : `${skill_id}@${version}`
+  return `${name} needs an approval (${id}) to run with ${JSON.stringify(inputs).slice(0, 2000)}. ${reason}`
 }
 
 /** An answer that does not fit the form counts as declined. */
@@ -84,9 +132,8 @@ function answerTo<Content>(responses: Responses, key: string, schema: z.ZodType<
 
 /** Asks a person about an approval. A key that may not decide it may only look again. */
 export function approvalForm(approval: StoredApproval, principal: Principal): InputRequest {
-  const { id, skill_id, version, inputs, why } = approval
   const choices = choicesOf(approval, principal)
-  const what = `${skill_id}@${version} needs an approval (${id}) to run with ${JSON.stringify(inputs).slice(0, 2000)}. Its reason: ${why.slice(0, 2000)}`
+  const what = whatOf(approval)
   if (choices.length === 0)
     return inputRequired.elicit({
       mode: 'form',
@@ -101,7 +148,7 @@ export function approvalForm(approval: StoredApproval, principal: Principal): In
       properties: {
         decision: { type: 'string', enum: [...choices, 'wait'], title: 'Decision', description: '`wait` leaves it to another person.' },
         reason: { type: 'string', title: 'Reason', maxLength: 1000 },
-        ...(choices.includes('approve') && editFields(approval)),
+        ...(choices.includes('approve') && (approval.kind === 'calls' ? callFields(callsIn(approval)) : editFields(approval.inputs))),
       },
       required: ['decision'],
     },
