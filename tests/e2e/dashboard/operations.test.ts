@@ -35,6 +35,42 @@ test('the first page begins with what needs somebody, and the menu counts it; it
   await page.context().close()
 })
 
+test('the first page names a model that does not answer and tools that fail, and the scope asks the model at once', async () => {
+  const { page, faults } = await dashboard.open('/keys')
+  const at = new Date(Date.now() - 60_000).toISOString()
+  const changed = (path: RegExp, change: (body: object) => object) =>
+    page.route(path, async (route) => route.fulfill({ json: change((await (await route.fetch()).json()) as object) }))
+  const calls = { scopes_failing: 2, scopes_waiting: 2, asks_at: at, failing_since: at, error: '503 from the provider' }
+  await changed(/\/health\/detailed/, (health) => ({
+    ...health,
+    model_calls: { ...calls, status: 'silent', failures: 3, last_answer_at: null },
+  }))
+  const series = (total: number) => ({ series: [{ label: 'http.refund', total, points: [] }] })
+  await changed(/metric=tool\.failed/, (body) => ({ ...body, ...series(5) }))
+  await changed(/metric=tool\.calls/, (body) => ({ ...body, ...series(10) }))
+  await page.getByRole('link', { name: /^Now/ }).click()
+  const first = page.getByRole('main').getByRole('region').first()
+  await first.getByText(/The model does not answer/).waitFor()
+  await first.getByText(/3 calls failed since .* the events of 2 wait for it\. It never answered\./).waitFor()
+  await page
+    .getByRole('region', { name: 'Tools that failed' })
+    .getByRole('row', { name: /http\.refund.*5.*50 % of 10/ })
+    .waitFor()
+  await page.getByRole('link', { name: 'Scopes that wait for the model' }).click()
+  await page.waitForURL(/state=model/)
+
+  const waiting_for_model = { since: at, until: new Date(Date.now() + 60_000).toISOString(), tries: 2, detail: '503 from the provider' }
+  await changed(/\/v1\/scopes\/ssh%2Fweb-1$/, (state) => ({ ...state, waiting_for_model }))
+  await page.goto(`${dashboard.url}/scopes/ssh~web-1`)
+  await page.getByText(/The model provider is unavailable since .* 2 turns failed/).waitFor()
+  await page.getByRole('button', { name: 'Ask now' }).click()
+  // The server knows of no outage.
+  await page.getByText('The scope did not wait for the model any more.').waitFor()
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
 test('costs are shown by scope, model and reflex, and sorted by the address', async () => {
   const { page, faults } = await dashboard.open('/costs?sort=Scope')
   const scopes = page.getByRole('region', { name: 'Costs by scope' })
@@ -268,9 +304,14 @@ test('dead letters are grouped by error, and a group is retried by the server wh
   await page.context().close()
 })
 
-test('an incident is closed with a reason, and a block is lifted', async () => {
+test('an incident leads from its log lines to their traces, is closed with a reason, and a block is lifted', async () => {
   const { page, faults } = await dashboard.open('/incidents?tab=open')
   const card = page.getByRole('article').first()
+  await card.locator('summary', { hasText: /^\d+ log lines?$/ }).click()
+  await card.getByRole('link', { name: 'The traces of these minutes' }).click()
+  await page.getByRole('region', { name: 'Activity' }).getByRole('row', { name: 'ssh' }).first().waitFor()
+  expect(page.url()).toMatch(/traces\?scope=ssh.*&since=.*&until=/)
+  await page.goBack()
   const title = await card.getByRole('heading').textContent()
   await card.getByLabel('Reason').fill('the attack has ended')
   await card.getByRole('button', { name: 'Close the incident' }).click()

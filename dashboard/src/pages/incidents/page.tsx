@@ -9,6 +9,7 @@ import { usePages } from '../../api/use-pages.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ScopeLink, TraceLink } from '../../ui/links.tsx'
 import { notify } from '../../ui/notices.tsx'
+import { counted } from '../../ui/numbers.ts'
 import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Text, visible } from '../../ui/text.tsx'
 import { Time, withTimes } from '../../ui/time.tsx'
@@ -46,6 +47,14 @@ function Incidents({ state }: { state: string }) {
   )
 }
 
+const MINUTE_MS = 60_000
+
+/** A range of times in which the evidence of an incident was accepted: its lines come before it. */
+function around(opened_at: string): { since: string; until: string } {
+  const at = Date.parse(opened_at)
+  return { since: new Date(at - 10 * MINUTE_MS).toISOString(), until: new Date(at + MINUTE_MS).toISOString() }
+}
+
 function Card({ incident, onClosed }: { incident: Incident; onClosed: () => void }) {
   const { scope, state, title, details, evidence, opened_at, closed_at } = incident
   return (
@@ -69,8 +78,9 @@ function Card({ incident, onClosed }: { incident: Incident; onClosed: () => void
       </p>
       {evidence.length > 0 && (
         <details>
-          <summary>{evidence.length} log lines</summary>
+          <summary>{counted(evidence.length, 'log line')}</summary>
           <pre class="wrap">{visible(evidence.join('\n'))}</pre>
+          <a href={`/traces${query({ scope, ...around(opened_at) })}`}>The traces of these minutes</a>
         </details>
       )}
       {state === 'open' && hasRole('operator') && <Close incident={incident} onClosed={onClosed} />}
