@@ -117,12 +117,15 @@ export function endingWithCalls(
   return failed(`the tool ${first.tool} failed, and on_tool_error is fail: ${first.error}${more}`)
 }
 
+/** The status of a provider for a budget that is spent. */
+export const SPENT = 429
+
 /** Maps an error to an ending by its class; `model` is the turn's latest news of the provider. */
 export function endingOfError(error: unknown, { now, model }: { now: number; model: ModelWitness }): TurnEnding {
   const refusal = findModelRefused(error)
   if (refusal?.reason === 'outage') return { status: 'waiting', result: null, error: refusal.detail }
   if (refusal?.final) {
-    const fault = { fault: 'refused' as const, status: null, retry_after_ms: null, detail: refusal.detail }
+    const fault = { fault: 'refused' as const, status: SPENT, retry_after_ms: null, detail: refusal.detail }
     return { ...failed(refusal.detail), fault }
   }
   if (refusal) return { status: 'refused', result: null, error: refusal.detail, until: refusal.until }

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { Outbox } from '../../../src/kernel/outbox.ts'
 import { call, callWith, fetchRaw } from '../../support/http.ts'
+import { PRICED } from '../../support/scope-with-remote-tools.ts'
 import { entriesOf, freshScope, stubOf } from '../../support/scopes.ts'
 
 const CHAT = '/v1/openai/chat/completions'
@@ -72,6 +73,14 @@ test('a budget that is spent reads as a quota of the provider', async () => {
   const spent = await ask(scope, 'hello')
   expect(spent).toMatchObject({ status: 429, body: { error: { type: 'insufficient_quota' } } })
   expect(Number(spent.headers.get('Retry-After'))).toBeGreaterThan(0)
+})
+
+test('a budget in money that refuses reads as a quota, too', async () => {
+  const scope = freshScope(PRICED)
+  await stubOf(scope).configure({ budget: { usd_per_event: 0.0001, over: 'refuse' } }, 'a test')
+  const spent = await ask(scope, 'hello')
+  expect(spent).toMatchObject({ status: 429, body: { error: { type: 'insufficient_quota' } } })
+  expect(spent.body.error.message).toContain('per event is the limit')
 })
 
 test('a model that hears of a refusal may spend no more than the budget', async () => {

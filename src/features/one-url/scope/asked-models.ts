@@ -1,5 +1,5 @@
 import { answerRequest, type AnswerEnd, type AnswerSink, type RefusedCall } from '../../../agent/answer-request.ts'
-import { endingOf, endingOfError, resultOf, type TurnEnding } from '../../../agent/turn-ending.ts'
+import { endingOf, endingOfError, resultOf, SPENT, type TurnEnding } from '../../../agent/turn-ending.ts'
 import { withDeadline } from '../../../base/deadline.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { canonicalJson } from '../../../base/json.ts'
@@ -353,7 +353,13 @@ function errorOf({ status, fault, until }: TurnEnding, error: string | null, now
   const message = error ?? 'the request failed'
   const retry = until == null ? null : Math.max(1, Math.ceil((until - now) / 1000))
   if (status === 'refused') return { status: 429, reason: 'refused', message, retry_after_s: retry }
-  if (fault?.fault === 'refused') return { status: fault.status ?? 400, reason: 'model', message: fault.detail, retry_after_s: null }
+  if (fault?.fault === 'refused')
+    return {
+      status: fault.status ?? 400,
+      reason: fault.status === SPENT ? 'refused' : 'model',
+      message: fault.detail,
+      retry_after_s: null,
+    }
   if (status === 'waiting') {
     const after = fault?.retry_after_ms
     return { status: fault?.status ?? 503, reason: 'model', message, retry_after_s: after == null ? null : Math.ceil(after / 1000) }
