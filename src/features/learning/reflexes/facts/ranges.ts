@@ -94,10 +94,12 @@ const rangeOf = (values: readonly number[]): NumberRange => [
   values.reduce((most, value) => Math.max(most, value), -Infinity),
 ]
 
+/** A range includes no zero where no value was zero: a refund of nothing is another case. */
 function widened(values: readonly number[]): NumberRange {
   const [low, high] = rangeOf(values)
   const gap = ((high - low) * GAPS) / values.length
-  return [rounded(low - gap), rounded(high + gap)]
+  const [least, most] = [rounded(low - gap), rounded(high + gap)]
+  return [low > 0 && least <= 0 ? low : least, high < 0 && most >= 0 ? high : most]
 }
 
 const rounded = (value: number): number => Number(value.toPrecision(6))
