@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isJsonFields, sameJson, type JsonFields } from '../base/json.ts'
+import type { Doubt } from './origin.ts'
 import type { InMs } from '../base/time.ts'
 
 const time = z.iso.datetime()
@@ -99,6 +100,24 @@ export const approvalEdits = z
     'Inputs of a run or a call that are changed before it, by their names. They must fit its schema, and the gate runs again on them.',
   )
 export const approvedFor = decidedFor.extend({ edits: approvalEdits.optional() })
+
+const doubt = z.object({
+  argument: z.string(),
+  value: z.string(),
+  origin: z.string(),
+  in: z.string().optional().describe('The tool or the type of events whose text it is.'),
+  around: z.string().optional().describe('The text in which it stands.'),
+})
+
+export const waitingStep = z
+  .object({
+    tool: z.string(),
+    input: z.record(z.string(), z.unknown()).describe('Its arguments, as far as they are known before the run. Secrets are masked.'),
+    named_by: z.record(z.string(), z.string()).describe('The origins of arguments, by their paths (docs/security.md).'),
+    origins: z.array(doubt).describe('Destinations that no trusted origin names.'),
+  })
+  .meta({ id: 'WaitingStep', description: 'A step of a run that waits for an approval.' })
+export type WaitingStep = Omit<z.infer<typeof waitingStep>, 'origins'> & { origins: Doubt[] }
 
 const onSocket = { approval_id: z.string().min(1).max(128), traceparent: z.string().max(200).optional() }
 export const approvalDecision = z.discriminatedUnion('type', [

@@ -1,12 +1,13 @@
 import type { Event } from '../../core/event.ts'
 import { isModelAsked } from '../../contract/model-asked.ts'
-import type { EditedInputs } from '../../contract/approval.ts'
+import type { EditedInputs, WaitingStep } from '../../contract/approval.ts'
+import type { JsonFields } from '../../base/json.ts'
 import type { EditedCall } from '../../contract/held-call.ts'
 import type { Doubt, Origin, OriginMode } from '../../contract/origin.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { oncePer } from '../../base/once-per.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
-import { declaredDestinations, type GivenBefore, openArguments, type Planned } from '../../skills/plan/compile.ts'
+import { declaredDestinations, type GivenBefore, knownArguments, openArguments, type Planned } from '../../skills/plan/compile.ts'
 import { onlyReads, shownNames } from '../../tools/define-tool.ts'
 import { destinationsIn, keysIn, readsAddress, readsNamed, type Destination } from '../../tools/origins/destinations.ts'
 import {
@@ -155,17 +156,50 @@ export class CallOrigins {
     return said.size === 0 ? null : { mode, said: [...said] }
   }
 
+  /**
+   * The steps of a plan that waits, with what named their arguments, for whoever decides. `by`: the
+   * words of a caller who says where it goes, so that nothing of it is in doubt; null: a model's.
+   */
+  ofSteps(planned: Planned, by: Sources['trusted'] | null): WaitingStep[] {
+    const open = openArguments(planned)
+    const look_up = this.#lookUp(by ?? (() => null))
+    return knownArguments(planned).map(({ tool, args, constants }, index) => {
+      const { args: parts = {}, given = [] } = open[index] ?? {}
+      const known = this.#parts.toolbox.forPlan(tool)
+      const found = by || !known.ok ? [] : this.#judged(tool, destinationsIn(parts, known.definition), look_up)
+      const strange = by ? [] : given.filter((one) => this.#fromStrangers(planned, tool, one) !== null)
+      const doubted = strange.map((one) => ({ argument: one.at, value: '', origin: `text:${placeOf(planned, one)}` }))
+      const said = namesOf(fieldsIn(parts), look_up.now)
+      // A template with a part that nobody named is not named by its other parts.
+      const unnamed = new Set(Array.from(fieldsIn(parts), ({ path }) => path).filter((path) => !Object.hasOwn(said, path)))
+      const from_steps = given.filter((one) => !unnamed.has(one.at) && !this.#mayBeStrange(planned, one))
+      const named_by = {
+        ...Object.fromEntries(constants.map((name) => [name, 'manifest'])),
+        ...said,
+        ...Object.fromEntries(from_steps.map((one) => [one.at, `output:${placeOf(planned, one)}`])),
+      }
+      return { tool, input: this.#parts.log.clean(args) as JsonFields, named_by, origins: [...found.map(({ doubt }) => doubt), ...doubted] }
+    })
+  }
+
   /** The sentence for a destination that an earlier step gives from what strangers may write. */
-  #fromStrangers({ manifest }: Planned, tool: string, { at, step, path }: GivenBefore): string | null {
-    const { toolbox } = this.#parts
-    const source = manifest.plan.steps.find(({ name }, index) => (name ?? String(index)) === step)
-    const [giving, taking] = [source && toolbox.forPlan(source.tool), toolbox.forPlan(tool)]
-    if (!giving?.ok || !taking.ok) return null
-    const untrusted = giving.definition.untrusted ?? readsAddress(giving.definition)
-    if (!isFreeText(path.split('.').at(-1) ?? '') && !isUntrustedAt(untrusted, path)) return null
+  #fromStrangers(planned: Planned, tool: string, one: GivenBefore): string | null {
+    const { at, path } = one
+    const source = sourceOf(planned, one)
+    const taking = this.#parts.toolbox.forPlan(tool)
+    if (!taking.ok || !this.#mayBeStrange(planned, one)) return null
     const placed = at.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), 'any')
     if (destinationsIn(placed, taking.definition).length === 0) return null
     return `\`${at}\` of \`${tool}\` comes from \`${path}\`, which \`${source?.tool}\` returns and strangers may write`
+  }
+
+  /** True for a field of an earlier step that strangers may write. */
+  #mayBeStrange(planned: Planned, one: GivenBefore): boolean {
+    const source = sourceOf(planned, one)
+    const giving = source && this.#parts.toolbox.forPlan(source.tool)
+    if (!giving?.ok) return false
+    const untrusted = giving.definition.untrusted ?? readsAddress(giving.definition)
+    return isFreeText(one.path.split('.').at(-1) ?? '') || isUntrustedAt(untrusted, one.path)
   }
 
   /** The origin of a value for an expression: of a list, the weakest of its items. */
@@ -309,6 +343,14 @@ export class CallOrigins {
     return scope === null && run === undefined && origin === null ? found : null
   }
 }
+
+/** The earlier step that gives an argument. */
+const sourceOf = ({ manifest }: Planned, { step }: GivenBefore) =>
+  manifest.plan.steps.find(({ name }, index) => (name ?? String(index)) === step)
+
+/** The tool of that step, and the field of its output. */
+const placeOf = (planned: Planned, one: GivenBefore): string =>
+  [sourceOf(planned, one)?.tool ?? one.step, one.path].filter((part) => part !== '').join('.')
 
 /** Makes something when it is first asked for. */
 function onlyOnce<Made>(make: () => Made): () => Made {

@@ -7,7 +7,7 @@ import { expireApprovals, forgetApprovals } from './store/approvals.ts'
 import { waitingAlerts } from './events/alerts.ts'
 import * as tables from './store/tables.ts'
 import { list, listWaiting } from './operations/approvals.ts'
-import type { ApprovalVerdict } from '../../contract/approval.ts'
+import type { ApprovalVerdict, WaitingStep } from '../../contract/approval.ts'
 
 declare module '../../contract/scope-api.ts' {
   interface FeatureCalls {
@@ -20,6 +20,8 @@ declare module '../../contract/scope-api.ts' {
     approvalOutdated(id: string): Promise<string | null>
     /** Why a question cannot be answered with these inputs; null: it can. */
     approvalFlaw(id: string, edits: JsonFields): Promise<string | null>
+    /** The steps of a run that waits, with what named their arguments. */
+    approvalSteps(id: string): Promise<WaitingStep[]>
   }
 }
 
@@ -31,6 +33,7 @@ export const approvals: Feature = {
     approvalDecided: (scope, id, verdict) => (verdict ? parkedRunsOf(scope).decided(id, verdict) : parkedRunsOf(scope).poll()),
     approvalOutdated: async (scope, id) => parkedRunsOf(scope).outdated(id),
     approvalFlaw: (scope, id, edits) => parkedRunsOf(scope).flaw(id, edits),
+    approvalSteps: (scope, id) => parkedRunsOf(scope).steps(id),
   },
   operations: [list, listWaiting],
   routes: () => [approvalRoutes],

@@ -69,6 +69,24 @@ export function openArguments({ manifest, inputs, blackboard }: Planned): { tool
   })
 }
 
+/**
+ * The calls of the steps of a plan with what is known before it runs; other templates stay.
+ * `constants`: arguments that a person wrote into the manifest.
+ */
+export function knownArguments({ manifest, inputs, blackboard }: Planned): { tool: string; args: JsonFields; constants: string[] }[] {
+  const scope = templateScope({ inputs: bindInputs(manifest, inputs, blackboard).inputs, blackboard }, {})
+  const known = (value: Json): Json => {
+    if (typeof value !== 'string') return value
+    const resolved = resolveTemplate(value, scope)
+    return resolved.ok ? resolved.value : value
+  }
+  const is_mined = manifest.provenance.mined_from_traces.length > 0
+  return manifest.plan.steps.map(({ tool, args }) => {
+    const constants = is_mined ? [] : Object.keys(args).filter((name) => placesIn(args[name]).length === 0)
+    return { tool, args: mapJson(args, known as (value: unknown) => unknown) as JsonFields, constants }
+  })
+}
+
 /** An argument that has an output of an earlier step. `path`: of the field in that output. */
 export type GivenBefore = { at: string; step: string; path: string }
 const isItem = (path: TemplatePlace['path']): boolean => path?.[0] === 'work' && path[1] === 'item'

@@ -318,7 +318,7 @@ test('shows where each argument of a call comes from, in its trace and to whoeve
   await close(page)
 })
 
-test('shows where the arguments of all steps of a run come from, on the span of the run', async () => {
+test('shows where the arguments of all steps of a run come from, on its span, and to whoever approves it', async () => {
   const step = found((await entries('effect-started')).find(({ step: of, tool }) => of !== undefined && tool === 'open_ticket'))
   const { root } = await ask<TraceReport>(dashboard.url, `/v1/traces/${step.trace_id}?scope=${encodeURIComponent(SCOPE)}`)
   const runs = (span: Span): Span[] => [...(span.kind === 'run' ? [span] : []), ...span.children.flatMap(runs)]
@@ -326,6 +326,10 @@ test('shows where the arguments of all steps of a run come from, on the span of 
   const { page, faults } = await dashboard.open(`/traces/${step.trace_id}?scope=${encodeURIComponent(SCOPE)}&span=${run.span_id}`)
   for (const call of run.children.keys()) await page.getByRole('heading', { name: `Where the arguments of ${call + 1}, ` }).waitFor()
   expect(await page.getByRole('heading', { name: 'Where the arguments of ' }).count()).toBe(run.children.length)
+
+  await page.goto(`${dashboard.url}/approvals`)
+  await page.getByRole('row', { name: 'network.block' }).getByText('network.block', { exact: true }).click()
+  await page.getByRole('heading', { name: 'Where the arguments of 1, ' }).waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
   await close(page)

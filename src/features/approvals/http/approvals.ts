@@ -3,7 +3,7 @@ import type { JsonFields } from '../../../base/json.ts'
 import { withIso } from '../../../base/time.ts'
 import { warn } from '../../../base/warn.ts'
 import { changedInputs, verdictOf, type StoredApproval } from '../../../contract/approval.ts'
-import { approve, find, list, listRules, reject } from '../operations/approvals.ts'
+import { approve, find, list, listRules, reject, steps } from '../operations/approvals.ts'
 import { offeredRules } from './offered-rules.ts'
 import { coversScope, hasRole, type Principal } from '../../../contract/principal.ts'
 import type { Env } from '../../../env.ts'
@@ -38,6 +38,11 @@ export const approvalRoutes = resource().openapiRoutes([
     return { items: offeredRules(decided, settings.trusted_text) }
   }),
   serve(find, async (c, { params: { id } }) => present(await covered(c.env, c.var.principal, id))),
+  serve(steps, async (c, { params: { id } }) => {
+    const { scope, kind, status } = await covered(c.env, c.var.principal, id)
+    const waits = kind === 'run' && status === 'pending'
+    return { items: waits ? await c.env.SCOPE.getByName(scope).approvalSteps(id) : [] }
+  }),
   serve(approve, deciding('approved')),
   serve(reject, deciding('rejected')),
 ])

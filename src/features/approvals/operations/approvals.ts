@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { scopeName } from '../../../core/event.ts'
-import { approval, approvalStatus, approvalStatuses, approvedFor, decidedFor } from '../../../contract/approval.ts'
+import { approval, approvalStatus, approvalStatuses, approvedFor, decidedFor, waitingStep } from '../../../contract/approval.ts'
 import { approvals, nameOf } from '../contract/lists.ts'
 import { waitingWork } from '../../../contract/reports/waiting-work.ts'
 import { jsonValue, type Json, type JsonFields } from '../../../base/json.ts'
@@ -79,6 +79,12 @@ export const find = operation('get /v1/approvals/{id}', 'getApproval', 'Get an a
       },
     ],
   },
+})
+
+export const steps = operation('get /v1/approvals/{id}/steps', 'listWaitingSteps', 'List the steps of a run that waits', {
+  description:
+    'Each step with its arguments and what named them, as known before the run. Empty for other kinds of questions, and once the run was decided on.',
+  ...byId(z.object({ items: z.array(waitingStep) }), 'The steps.'),
 })
 
 const shows = (decided: z.infer<typeof approval>): PrintedValue[] => [

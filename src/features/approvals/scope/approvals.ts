@@ -2,7 +2,11 @@ import { backoff, pauses } from '../../../base/backoff.ts'
 import { setSkillState } from '../../../artifacts/kinds.ts'
 import { canonicalJson, sameJson, type Json, type JsonFields } from '../../../base/json.ts'
 import { warn } from '../../../base/warn.ts'
-import { editedInputs, verdictOf, type ApprovalRequest, type ApprovalVerdict } from '../../../contract/approval.ts'
+import { editedInputs, verdictOf, type ApprovalRequest, type ApprovalVerdict, type WaitingStep } from '../../../contract/approval.ts'
+import type { Settings } from '../../../contract/settings/settings.ts'
+import { emptyBlackboard, seedBlackboard, type Blackboard } from '../../../skills/plan/blackboard.ts'
+import { directsAs, type Sources } from '../../../tools/origins/origin-of.ts'
+import { fieldsIn, WholeWords } from '../../../tools/origins/values.ts'
 import { parkedBefore } from '../../../skills/session/decide.ts'
 import type { Parked, ParkedRun } from '../../../skills/session/ports.ts'
 import { findApprovals, type Withdrawal } from '../store/approvals.ts'
@@ -21,6 +25,13 @@ import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
 import { hashOf } from '../../../base/prompt-lines.ts'
 import type { StateMove, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
+
+/** The inputs of a caller whose key may direct are its words. */
+function wordsOfCaller({ proposer, roles, inputs }: HeldRun, settings: Settings): Sources['trusted'] {
+  const directs = proposer !== null && directsAs({ sender: `key:${proposer.key_id}`, roles }, settings)
+  const words = new WholeWords(directs ? Array.from(fieldsIn(inputs), ({ value }) => String(value)).join('\n') : '')
+  return (value) => (words.has(value) ? { from: 'user' } : null)
+}
 
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
@@ -220,6 +231,22 @@ export class ParkedRuns implements ScopeFeature {
     const held = JSON.parse(row.run) as Held
     if ('skill_id' in held || 'call' in held || 'calls' in held) return editFlaw(this.#parts, held, edits)
     return 'only the inputs of a run and of calls can be changed'
+  }
+
+  /** The steps of a run that waits, with what named their arguments; none for other questions. */
+  async steps(approval_id: string): Promise<WaitingStep[]> {
+    const { skill_cache, settings, effects } = this.#parts
+    const row = this.#row(approval_id)
+    const held = row ? (JSON.parse(row.run) as Held) : null
+    if (!held || !('skill_id' in held)) return []
+    const skill = await skill_cache.find(held.skill_id, held.version)
+    if (!skill) return []
+    const seeded = seedBlackboard({ settings: settings().blackboard as Partial<Blackboard> })
+    const blackboard = seeded.ok ? seeded.blackboard : emptyBlackboard()
+    return effects.origins.ofSteps(
+      { manifest: skill.manifest, inputs: held.inputs, blackboard },
+      held.from === 'caller' ? wordsOfCaller(held, settings()) : null,
+    )
   }
 
   /** Takes back a question. A decision that D1 has already taken finds no row here. */

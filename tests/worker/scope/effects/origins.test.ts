@@ -267,6 +267,86 @@ describe('a destination of a call', () => {
     ])
   })
 
+  describe('of a run that waits', () => {
+    const post = {
+      ...mail,
+      name: 'http.mail.post',
+      body: { to: '{{to}}', cc: '{{cc}}', from: '{{from}}', room: '{{room}}', about: '{{about}}' },
+    }
+    const policy = { allow_roles: ['agent', 'publisher', 'admin'], needs_approval_if: ['true'] }
+    const args = {
+      to: '{{title}}',
+      cc: 'team@example.com',
+      from: 'a {{title}} {{work.steps.inbox.0.from}}',
+      room: '{{work.steps.inbox.0.body}}',
+      about: '{{work.steps.inbox.0.from}}',
+    }
+    const manifest = () => {
+      const { plan, ...rest } = skillOf(post.name, args, { policy })
+      const [step] = plan.steps
+      return { ...rest, plan: { ...plan, steps: [{ name: 'inbox', tool: read.name, args: {}, timeout_ms: 5000 }, step] } }
+    }
+    const registered = async () => {
+      const of = manifest()
+      expect(await call('/v1/skills', { json: of })).toMatchObject({ status: 201 })
+      await call(`/v1/skills/${of.id}/state`, { json: { state: 'active' } })
+      return of.id
+    }
+    const steps = async (scope: string) => {
+      const [{ id, kind }] = await asked(scope)
+      expect(kind).toBe('run')
+      return { id, shown: async () => (await call(`/v1/approvals/${id}/steps`)).body.items }
+    }
+
+    test('is shown with its origin for each argument of each step, until somebody decides', async () => {
+      const scope = await scopeOf({ http_tools: [read, post], origins: 'ask', trusted_senders: ['nobody'] })
+      const skill_id = await registered()
+      const { id: reflex } = await write(
+        `return { action_type: 'run_skill', skill_id: '${skill_id}', inputs: { title: context.event.text.split(' ').at(-1) } }`,
+      )
+      await stubOf(scope).configure({ reflexes: [{ id: reflex }] }, 'ops')
+      await sendAndSettle(stubOf(scope), note(scope, 'a ticket for eve@evil.example'))
+      const { id, shown } = await steps(scope)
+      expect(await shown()).toEqual([
+        { tool: read.name, input: {}, named_by: {}, origins: [] },
+        {
+          tool: post.name,
+          input: { ...args, to: 'eve@evil.example' },
+          named_by: { cc: 'manifest', about: 'output:http.inbox.read.from' },
+          origins: [
+            {
+              argument: 'to',
+              value: 'eve@evil.example',
+              origin: expect.stringMatching(/^text:.*text$/),
+              in: 'test.note',
+              around: expect.anything(),
+            },
+            { argument: 'room', value: '', origin: 'text:http.inbox.read.body' },
+          ],
+        },
+      ])
+      await call(`/v1/approvals/${id}/reject`, { json: {} })
+      expect(await shown()).toEqual([])
+    })
+
+    test('is the word of a caller who may direct, and an output of an earlier step', async () => {
+      const scope = await scopeOf({ http_tools: [read, post], origins: 'ask' })
+      const json = { skill_id: await registered(), inputs: { title: 'eve@evil.example' }, why: 'a ticket' }
+      expect((await call(scopePath(scope, '/skills/propose'), { json })).body.status).toBe('needs_approval')
+      const { shown } = await steps(scope)
+      expect((await shown())[1]).toEqual({
+        tool: post.name,
+        input: expect.any(Object),
+        named_by: { to: 'user', cc: 'manifest', from: 'output:http.inbox.read.from', about: 'output:http.inbox.read.from' },
+        origins: [],
+      })
+      // A caller who may not direct is not asked where it goes, but its words name nothing.
+      await stubOf(scope).configure({ trusted_senders: ['nobody'] }, 'ops')
+      expect((await shown())[1]).toMatchObject({ named_by: { cc: 'manifest', about: 'output:http.inbox.read.from' }, origins: [] })
+      expect((await shown())[1].named_by.to).toBeUndefined()
+    })
+  })
+
   test('is asked about if its turn did not name the tool before it read anything', async () => {
     const scope = await scopeOf({})
     const errors: string[] = []
