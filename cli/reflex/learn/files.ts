@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { LearnedReflexes } from '../../../src/features/learning/reflexes/learn.ts'
@@ -26,6 +26,7 @@ export async function recordingsIn(files: readonly string[]): Promise<Recording[
   const { openRecordings } = await import('../../../src/features/replay/recording.ts')
   const recordings: Recording[] = []
   for (const file of files) {
+    if (!existsSync(file)) throw new UsageError(`There is no file ${file}.`, 'To learn from a scope: reflex learn snapshot SCOPE')
     const opened = await openRecordings(readFileSync(file, 'utf8'))
     if (!opened.ok) throw new CliError(`${file}: ${opened.detail}`)
     recordings.push(...opened.recordings)

@@ -46,7 +46,7 @@ export const list = operation('get /v1/traces', 'listTraces', 'List traces, newe
         { title: 'Event', of: ({ first_event }) => first_event?.type ?? '-' },
         { title: 'Kinds', of: ({ kinds, skills }) => [...kinds, ...skills].join(' ') },
       ],
-      empty: 'No trace matches.',
+      empty: 'No trace matches. A trace is listed a second or two after its event.',
       most: 100,
       limit: 20,
     },

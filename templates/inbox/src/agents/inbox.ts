@@ -6,6 +6,14 @@ const QUEUES = ['billing', 'shipping', 'technical', 'other'] as const
 
 export const mailReceived = eventType('mail.received', { from: z.string(), subject: z.string().max(300), text: z.string().max(20_000) })
 
+/** The stand-in goes by these words in place of a model, until REFLEX_MODEL names one. */
+const WORDS: Partial<Record<(typeof QUEUES)[number], RegExp>> = {
+  billing: /invoice|refund|pay/i,
+  shipping: /parcel|delivery|order/i,
+  technical: /error|crash/i,
+}
+const queueOf = (mail: string) => QUEUES.find((queue) => WORDS[queue]?.test(mail)) ?? 'other'
+
 /** Sorts mails into queues. What it decides again and again is learned, and then needs no model. */
 export const inbox = defineAgent({
   name: 'inbox',
@@ -23,6 +31,18 @@ export const inbox = defineAgent({
       execute: async ({ queue }) => ({ queue }),
     }),
   },
+  offline: [
+    {
+      name: 'sort by words',
+      answer({ text, messages }) {
+        const sorted = messages.filter(({ role }) => role === 'tool').length
+        const [, ...mails] = text.split(/^Mail /m)
+        const mail = mails[sorted]
+        if (mail === undefined) return { text: `Sorted ${sorted} of ${mails.length}.` }
+        return { tool: { name: 'assign', input: { mail: mail.split(' ', 1)[0], queue: queueOf(mail) } } }
+      },
+    },
+  ],
   async trigger(context, deps) {
     const mails = context.ofType('mail.received').map(({ id, from, subject, text }) => `Mail ${id} from ${from}: ${subject}\n${text}`)
     const { text } = await generateText({

@@ -29,3 +29,10 @@ test('a server that does not answer is named with what to do about it', async ()
   const { code, stderr } = await reflexHere(['scope', 'list'], variables)
   expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('reflex doctor') })
 })
+
+test.each(['skills', 'reflexes'])('learn %s takes a file: where it gets a scope, it names what learns from one', async (what) => {
+  expect(await reflexHere(['learn', what, 'shop/berlin'], variables)).toMatchObject({
+    code: 2,
+    stderr: 'reflex: There is no file shop/berlin.\nTo learn from a scope: reflex learn snapshot SCOPE\n',
+  })
+})
