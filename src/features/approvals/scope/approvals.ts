@@ -1,6 +1,7 @@
 import { backoff, pauses } from '../../../base/backoff.ts'
 import { setSkillState } from '../../../artifacts/kinds.ts'
-import { canonicalJson, sameJson, type Json, type JsonFields } from '../../../base/json.ts'
+import { byteLength, canonicalJson, sameJson, type Json, type JsonFields } from '../../../base/json.ts'
+import { limits } from '../../../base/limits.ts'
 import { warn } from '../../../base/warn.ts'
 import { editedInputs, verdictOf, type ApprovalRequest, type ApprovalVerdict, type WaitingStep } from '../../../contract/approval.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
@@ -36,6 +37,8 @@ function wordsOfCaller({ proposer, roles, inputs }: HeldRun, settings: Settings)
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
 const MOST_WAITING = 100
+/** Calls of one question, which is a row. */
+const MOST_CALLS = 100
 const GONE = 'the scope no longer asks this'
 const ANSWER_WITHIN_MS = 7 * 86_400_000
 
@@ -47,7 +50,7 @@ type HeldActivation = { activation: Activation; expires_at: number }
 type Held = HeldRun | HeldPromotion | HeldActivation | HeldCall
 type CallPlace = { trace_id: string; span_id: string }
 type GatheredCall = { call: AnchoredCall; why: string; head: EntryHead }
-type Gathered = { approval_id: string; calls: GatheredCall[] }
+type Gathered = { approval_id: string; calls: GatheredCall[]; bytes: number }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type ApprovalParts = Lanes & EditParts & Pick<ProofInScope, 'promotions' | 'judgements'>
 
@@ -291,11 +294,13 @@ export class ParkedRuns implements ScopeFeature {
   /** Keeps a call until its turn ends. Null if an equal one waits already. */
   gather(turn_id: string, one: GatheredCall): string | null {
     this.#demandRoom(one.why)
-    const { approval_id, calls } = this.#gathered.get(turn_id) ?? { approval_id: crypto.randomUUID(), calls: [] }
+    const { approval_id, calls, bytes } = this.#gathered.get(turn_id) ?? { approval_id: crypto.randomUUID(), calls: [], bytes: 0 }
     const [question] = questionsOf(one)
     const waiting = [...this.#questions(), ...calls.flatMap(questionsOf)]
     if (waiting.some((other) => sameJson(other, question))) return null
-    this.#gathered.set(turn_id, { approval_id, calls: [...calls, one] })
+    const size = bytes + byteLength(JSON.stringify(one.call))
+    if (calls.length === MOST_CALLS || size > limits.sql_json_bytes) throw new Error(`${one.why}; one question has no room for it`)
+    this.#gathered.set(turn_id, { approval_id, calls: [...calls, one], bytes: size })
     return approval_id
   }
 

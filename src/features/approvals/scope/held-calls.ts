@@ -2,7 +2,8 @@ import { z } from 'zod'
 import type { FoundTool } from '../../../agent/toolbox.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { isPlatformFault } from '../../../base/faults.ts'
-import { isJsonFields, type JsonFields } from '../../../base/json.ts'
+import { byteLength, isJsonFields, type JsonFields } from '../../../base/json.ts'
+import { limits } from '../../../base/limits.ts'
 import { editedInputs, type ApprovalRun, type ApprovalVerdict, type EditedInputs } from '../../../contract/approval.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import { callsOf, type AskedCall, type EditedCall, type Payment } from '../../../contract/held-call.ts'
@@ -18,7 +19,7 @@ import type { Unit } from '../../../kernel/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import { withoutTaken } from './edits.ts'
 
-type HeldCallsParts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now' | 'features'>
+type HeldCallsParts = Pick<Lanes, 'log' | 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'features'>
 type Tools = Readonly<Record<string, ToolDefinition>>
 type CallEnd = Omit<ApprovalRun, 'ended_at'>
 
@@ -187,14 +188,27 @@ function together(runs: readonly NumberedRun[]): CallEnd {
   const failed = runs.filter(({ status }) => status !== 'ok')
   const status = failed.length < runs.length && failed.length > 0 ? 'partial_failure' : first.status
   const reasons = failed.map(({ steps, reason }) => `${steps[0]?.tool}: ${reason}`)
-  const outputs = Object.fromEntries(runs.map(({ number, outputs: own }) => [number, own]))
+  const outputs = outputsOf(runs)
   const reason = reasons.length > 0 ? reasons.join('; ') : first.reason
   return { ...NOTHING_DONE, status, reason, outputs, steps: runs.flatMap(({ steps }) => steps) }
 }
 
+/** The outputs by number. They are in a row: one that takes more than is left of it is left out. */
+function outputsOf(runs: readonly NumberedRun[]): ApprovalRun['outputs'] {
+  let left: number = limits.sql_json_bytes
+  return Object.fromEntries(
+    runs.map(({ number, outputs }) => {
+      const bytes = byteLength(JSON.stringify(outputs))
+      if (bytes > left) return [number, {}]
+      left -= bytes
+      return [number, outputs]
+    }),
+  )
+}
+
 /** A refusal, such as too little money, is in the log as the end of the effect, too. */
 async function perform(
-  { effects, settings, toolbox }: HeldCallsParts,
+  { effects, settings, toolbox, log }: HeldCallsParts,
   tools: Tools,
   { head, key, edited, ...approved }: Omit<Numbered, 'number' | 'kept'> & { head: EntryHead; key: string },
 ): Promise<CallEnd> {
@@ -216,7 +230,7 @@ async function perform(
     ...(edited && { edited }),
   }
   try {
-    const output = await effects.run({ ...call, tool, definition, input })
+    const output = log.clean(await effects.run({ ...call, tool, definition, input }), head.trace_id)
     return { ...NOTHING_DONE, ...ended(tool, 'ok', null), outputs: isJsonFields(output) ? output : {} }
   } catch (error) {
     if (isPlatformFault(error)) throw error

@@ -283,3 +283,62 @@ describe('a call that is approved with other inputs is judged again by the gate'
     expect(errors).toEqual([expect.stringContaining('`to` (eve@evil.example)')])
   })
 })
+
+describe('a question about calls of one turn', () => {
+  const save = {
+    name: 'http.page.save',
+    description: 'Saves',
+    method: 'POST',
+    url: `https://${HOST}/page`,
+    body: { url: '{{url}}', text: '{{text}}' },
+  }
+  let answer: object = {}
+  let world: ReturnType<typeof outside>
+  beforeEach(() => {
+    world = outside(HOST, () => Response.json(answer))
+  })
+  afterEach(() => world.restore())
+
+  /** The errors of so many calls with texts of this length, and the question about them. */
+  async function askedAbout(many: number, length: number) {
+    const scope = await scopeWith({ http_tools: [save], trusted_senders: ['nobody'], origins: 'ask' })
+    const errors: string[] = []
+    behaviours.set(scope, async (_, deps) => {
+      for (let nth = 0; nth < many; nth += 1)
+        await deps
+          .call(save.name, { url: `https://evil.example/${nth}`, text: 'x'.repeat(length) })
+          .catch((error: unknown) => errors.push(String(error)))
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'hello'))
+    const first = async () => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items[0]
+    const question = await until(first, 'a person is asked')
+    return { scope, errors, question, calls: question.inputs.calls.length as number }
+  }
+
+  test.each([
+    ['bytes', 6, 240_000, 4],
+    ['calls', 103, 1, 100],
+  ])('has no more %s than a row takes, and refuses the other calls', async (_, many, length, expected) => {
+    const { errors, calls } = await askedAbout(many, length)
+    expect(calls).toBe(expected)
+    expect(errors.filter((error) => error.includes('one question has no room for it'))).toHaveLength(many - expected)
+  })
+
+  test('ends with what the calls gave, without secrets, and without what is too long for a row', async () => {
+    answer = { password: 'hunter2hunter2', saved: true }
+    const short = await askedAbout(2, 1)
+    await approve(short.question.id, {})
+    await ended(short.question.id)
+    const { run } = (await call(`/v1/approvals/${short.question.id}`)).body
+    expect(run).toMatchObject({ status: 'ok', outputs: { 1: { saved: true }, 2: { saved: true } } })
+    expect(JSON.stringify(run)).not.toContain('hunter2')
+    answer = { text: 'y'.repeat(200_000) }
+    const long = await askedAbout(12, 1)
+    await approve(long.question.id, {})
+    await ended(long.question.id)
+    const { run: bounded } = (await call(`/v1/approvals/${long.question.id}`)).body
+    expect(bounded).toMatchObject({ status: 'ok', steps: { length: 12 } })
+    expect(JSON.stringify(bounded).length).toBeLessThan(1_100_000)
+  })
+})
