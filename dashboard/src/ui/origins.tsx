@@ -1,4 +1,5 @@
 import type { Doubt } from '../../../src/contract/origin.ts'
+import { useGet } from '../api/index.ts'
 import { Text, visible } from './text.tsx'
 
 /** A call as its log entry and its approval have it (docs/security.md). */
@@ -44,4 +45,14 @@ export function Origins({ call: { input, origins = [], named_by = {} }, of }: { 
       </ul>
     </>
   )
+}
+
+type ListedCall = ShownCall & { tool: string; seq: number }
+
+/** The calls that an address lists, each with what named its arguments. `seqs`: only these. */
+export function ListedOrigins({ at, seqs }: { at: string; seqs?: readonly number[] }) {
+  const { value } = useGet<{ items: ListedCall[] }>(at)
+  return value?.items
+    .filter(({ seq }) => seqs?.includes(seq) ?? true)
+    .map((call, index) => <Origins key={index} call={call} of={`${index + 1}, ${call.tool}`} />)
 }

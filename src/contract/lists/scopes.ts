@@ -37,19 +37,15 @@ export const timers = {
   ],
 } as const satisfies ItemList<Timer>
 
-const byWhom = ({ destinations, assumed }: ScopeTool): string => {
-  if (!assumed) return 'declared'
-  return destinations.length > 0 ? 'assumed by format and name' : 'no format or name says so'
-}
+const goesTo = ({ destinations, assumed }: ScopeTool): string => (destinations.join(', ') || 'none') + (assumed ? ' (assumed)' : '')
 
 export const tools = {
   at: 'get /v1/scopes/{scope}/tools',
   key: 'name',
   columns: [
     { title: 'Tool', of: ({ name }) => name },
-    { title: 'Acts', of: ({ acts }) => (acts ? 'acts' : 'only reads'), width: 7 },
-    { title: 'Destinations', of: ({ destinations }) => destinations.join(', ') || 'none' },
-    { title: 'Known by', of: byWhom, colour: ({ assumed }) => (assumed ? 'yellow' : null) },
+    { title: 'Acts', of: ({ acts }) => acts, width: 6 },
+    { title: 'Destinations', of: goesTo },
     { title: 'Description', of: ({ description }) => description },
   ],
 } as const satisfies ItemList<ScopeTool>

@@ -152,7 +152,7 @@ export const tools = operation(lists.tools.at, 'listTools', 'List the tools of a
   answers: { 200: [whole(scopeTool), 'All tools.'] },
   command: {
     usage: 'tools <scope>',
-    help: 'List the tools, with the arguments that decide where a call goes, and who says so',
+    help: 'List the tools, with the arguments that decide where a call goes, and which of them are assumed',
     table: { columns: lists.tools.columns, empty: ([scope]) => `The scope ${scope} has no tools.`, most: null },
   },
 })

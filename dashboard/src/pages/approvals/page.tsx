@@ -14,8 +14,7 @@ import { callsOf, type ShownApproval, WillHappen } from './will-happen.tsx'
 import { part, useGet } from '../../api/index.ts'
 import { Json } from '../../ui/json.tsx'
 import { usd } from '../../ui/numbers.ts'
-import type { WaitingStep } from '../../../../src/contract/approval.ts'
-import { Origins } from '../../ui/origins.tsx'
+import { ListedOrigins, Origins } from '../../ui/origins.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Text } from '../../ui/text.tsx'
@@ -73,24 +72,12 @@ function Detail({ id, listed, onDecide }: DetailProps) {
       {calls.map((call, index) => (
         <Origins key={index} call={call} of={calls.length > 1 ? `${index + 1}, ${call.tool}` : undefined} />
       ))}
-      {approval.kind === 'run' && status === 'pending' && <StepOrigins id={id} />}
+      <ListedOrigins at={`/v1/approvals/${part(id)}/steps`} />
       {calls.length > 0 && <Rules key={scope} scope={scope} />}
       <h3>{status === 'pending' ? 'What will happen' : 'Plan'}</h3>
       <WillHappen approval={approval} />
       <Run approval={approval} />
     </section>
-  )
-}
-
-/** The arguments of each step of a run that waits, with what named them. */
-function StepOrigins({ id }: { id: string }) {
-  const { value } = useGet<{ items: WaitingStep[] }>(`/v1/approvals/${part(id)}/steps`)
-  return (
-    <>
-      {value?.items.map((step, index) => (
-        <Origins key={index} call={step} of={`${index + 1}, ${step.tool}`} />
-      ))}
-    </>
   )
 }
 

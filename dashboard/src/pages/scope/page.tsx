@@ -317,11 +317,7 @@ function OneScope({ scope }: { scope: string }) {
       {tab === 'events' && <Events scope={scope} />}
       {tab === 'context' && <Context scope={scope} newest={state.value?.last_seq ?? 0} />}
       {tab === 'chain' && <Chain scope={scope} switches={state.value && { path, settings: state.value.settings, onDone: state.reload }} />}
-      {tab === 'tools' && (
-        <List of={lists.tools} label="Tools" fields={{ scope }} empty="This scope has no tools.">
-          <p>Tools are declared by its agent, and by the settings http_tools and mcp_servers.</p>
-        </List>
-      )}
+      {tab === 'tools' && <List of={lists.tools} label="Tools" fields={{ scope }} empty="No tools." />}
       {tab === 'timers' && <Timers scope={scope} />}
       {tab === 'settings' && <Loaded data={state}>{({ settings }) => <SettingsForm path={path} settings={settings} />}</Loaded>}
     </Page>

@@ -8,7 +8,7 @@ import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { Json } from '../../ui/json.tsx'
 import { ScopeLink, scopeLink, TraceLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
-import { Origins, type ShownCall } from '../../ui/origins.tsx'
+import { ListedOrigins, Origins, type ShownCall } from '../../ui/origins.tsx'
 import { Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -86,20 +86,11 @@ export function Details({ span, event, trace_id }: DetailsProps) {
 /** The arguments of each call of a run, with what named them. Calls of skills within it count. */
 function RunOrigins({ run, scope }: { run: Span; scope: string }) {
   const seqs = below(run).flatMap((span) => (span.kind === 'effect' ? (numberOf(span, 'reflex.log_seq') ?? []) : []))
-  const [first, last] = [Math.min(...seqs), Math.max(...seqs)]
-  const query = `kind=effect-started&limit=1000&after=${first - 1}&before=${last + 1}`
-  const logged = useGet<{ items: LoggedCall[] }>(seqs.length === 0 ? null : `/v1/scopes/${part(scope)}/log?${query}`)
-  const calls = (logged.value?.items ?? []).filter(({ seq }) => seqs.includes(seq))
-  return (
-    <>
-      {calls.map((call, index) => (
-        <Origins key={call.seq} call={call} of={`${index + 1}, ${call.tool}`} />
-      ))}
-    </>
+  const [first] = seqs
+  return first === undefined ? null : (
+    <ListedOrigins at={`/v1/scopes/${part(scope)}/log?kind=effect-started&limit=1000&after=${first - 1}`} seqs={seqs} />
   )
 }
-
-type LoggedCall = ShownCall & { seq: number; tool: string }
 
 function Head({ span, scope, seq }: { span: Span; scope: string; seq: number | null }) {
   const tokens = (numberOf(span, 'gen_ai.usage.input_tokens') ?? 0) + (numberOf(span, 'gen_ai.usage.output_tokens') ?? 0)
