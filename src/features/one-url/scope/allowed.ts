@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { canonicalJson } from '../../../base/json.ts'
 import type { Database, Unit } from '../../../kernel/unit.ts'
 
 const KEY = 'allowed_calls'
@@ -5,6 +7,9 @@ const KEY = 'allowed_calls'
 const MOST = 100
 
 type Call = { tool: string; arguments_hash: string }
+
+/** A model that makes a call again may write its arguments in another order. */
+const hashOf = (input: unknown): string => createHash('sha256').update(canonicalJson(input)).digest('hex')
 
 /** Calls that persons have approved, and that callers may make once. */
 export class Allowed {
@@ -14,13 +19,15 @@ export class Allowed {
     this.#database = database
   }
 
-  add(unit: Unit, tool: string, arguments_hash: string): void {
-    unit.write(KEY, [...this.#calls(), { tool, arguments_hash }].slice(-MOST))
+  add(unit: Unit, tool: string, input: unknown): void {
+    unit.write(KEY, [...this.#calls(), { tool, arguments_hash: hashOf(input) }].slice(-MOST))
   }
 
   /** True once for each approval of this call. */
-  take(unit: Unit, tool: string, arguments_hash: string): boolean {
+  take(unit: Unit, tool: string, input: unknown): boolean {
     const calls = this.#calls()
+    if (calls.length === 0) return false
+    const arguments_hash = hashOf(input)
     const at = calls.findIndex((one) => one.tool === tool && one.arguments_hash === arguments_hash)
     if (at < 0) return false
     unit.write(KEY, calls.toSpliced(at, 1))

@@ -24,7 +24,6 @@ import type { Collaborators } from '../../../engine/wiring.ts'
 import { cleanEvent } from '../../../events/parse-event.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { modelName } from '../../../models/resolve-model.ts'
-import { argumentsHash } from '../../../tools/define-tool.ts'
 import { senderOf } from '../../../tools/origins/origin-of.ts'
 import { callIdOf, type AnswerError, type AnswerLine, type AskedOfScope } from '../contract/answer.ts'
 import { AnswerStream, AnswerText, type AnswerOut } from '../contract/answer-stream.ts'
@@ -115,7 +114,7 @@ export class AskedModels implements ScopeFeature {
 
   keepsApproved(unit: Unit, { tool, input }: { tool: string; input: unknown }): boolean {
     if (!tool.startsWith(CALLER_TOOL)) return false
-    this.#allowed.add(unit, tool, argumentsHash(input))
+    this.#allowed.add(unit, tool, input)
     return true
   }
 
@@ -244,7 +243,7 @@ export class AskedModels implements ScopeFeature {
     const { event } = stored
     const { causation_id: _cause, ...meta } = event.meta
     const directing = { ...event, content: words, meta: { ...meta, causation_id: null } }
-    const allowed = (tool: string, input: unknown) => this.#parts.unit((using) => this.#allowed.take(using, tool, argumentsHash(input)))
+    const allowed = (tool: string, input: unknown) => this.#parts.unit((using) => this.#allowed.take(using, tool, input))
     return this.#turns.begin(unit, stored, { words: directing, allowed, ...(behind && { behind }) })
   }
 
