@@ -45,7 +45,7 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
   if (options.keep) await buildDashboard((text) => line.show(text))
   const folder = temporaryFolder('reflex-demo-')
   const key = `demo-${randomUUID().replaceAll('-', '')}`
-  const starting = startServer({ persist_to: folder.path, vars: variables(key), signal })
+  const starting = startServer({ persist_to: folder.path, vars: variables(key), signal, phase: (doing) => line.show(doing) })
   try {
     const server = await unlessAborted(signal, starting)
     const say = (text: string) => line.show(text)

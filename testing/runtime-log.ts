@@ -41,11 +41,12 @@ function holdBack(vitest: Vitest): void {
 
 /** For example `FAILED: 3 of 6,421 tests, in 2 of 275 files`. */
 export function verdictOf(ran: readonly Pick<TestModule, 'ok' | 'children'>[], code: number): string {
-  const files = `${ran.length} files`
+  const files = ran.length === 1 ? '1 file' : `${ran.length} files`
   const tests = ran.flatMap(({ children }) => Array.from(children.allTests(), (test) => test.result().state))
   const count = (state: string): number => tests.filter((one) => one === state).length
   const [failed, skipped] = [count('failed'), count('skipped')]
   if (failed > 0) return `FAILED: ${failed} of ${tests.length} tests, in ${ran.filter((one) => !one.ok()).length} of ${files}`
   if (code !== 0) return `FAILED: no test, but the run: see the errors above (exit code ${code})`
-  return `PASSED: ${count('passed')} tests in ${files}${skipped > 0 ? `, ${skipped} skipped` : ''}`
+  const passed = count('passed')
+  return `PASSED: ${passed} ${passed === 1 ? 'test' : 'tests'} in ${files}${skipped > 0 ? `, ${skipped} skipped` : ''}`
 }

@@ -141,6 +141,7 @@ export function howToTalk({ url, key, approvals }: { url: string; key: string } 
     'In another terminal:',
     '',
     `KEY=${key} URL=${url}`,
+    'export REFLEX_URL="$URL" REFLEX_KEY="$KEY"',
     `curl -s -H "Authorization: Bearer $KEY" $URL/v1/incidents`,
     ...approve,
     '',

@@ -125,13 +125,23 @@ export async function startServer({
   const url = `http://127.0.0.1:${port}`
   try {
     await ready(url, { log, ended, ready_ms: options.ready_ms ?? 60_000 }).catch((error: unknown) => {
-      throw new Error(`wrangler dev did not come up: ${error instanceof Error ? error.message : String(error)}\n${log()}`, { cause: error })
+      const why = error instanceof Error ? error.message : String(error)
+      throw new Error(`wrangler dev did not come up: ${why}\n${log()}${causeIn(log())}`, { cause: error })
     })
   } catch (error) {
     await group.kill()
     throw error
   }
   return { url, port, log, ended, stop: () => group.stop(), kill9: () => group.kill() }
+}
+
+/**
+ * The error that the Worker threw while it started, as the last line of the output: wrangler writes
+ * a page of warnings after it, and blames the program of the runtime.
+ */
+export function causeIn(log: string): string {
+  const [, thrown] = /^(?!\s*\{).*?\bUncaught (?:Error: )?(.+)$/m.exec(log) ?? []
+  return thrown === undefined ? '' : `\nThe Worker threw while it started: ${thrown}`
 }
 
 /**

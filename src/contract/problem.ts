@@ -91,8 +91,16 @@ function choicesOf(issues: readonly z.core.$ZodIssue[]): string[] {
   })
 }
 
-/** Replaces Zod's message for enums, which does not name the allowed values as JSON. */
+/** The message of Zod for a field that is not there. */
+const MISSING = /^Invalid input: expected (.+), received undefined$/
+
+/**
+ * Replaces Zod's message for enums, which does not name the allowed values as JSON, and the one for
+ * a field that is not there, whose value nobody has sent as `undefined`.
+ */
 function messageOf(issue: z.core.$ZodIssue): string {
+  const [, expected] = MISSING.exec(issue.message) ?? []
+  if (expected !== undefined) return `is missing (expected ${expected})`
   if (issue.code !== 'invalid_value' || !issue.message.startsWith('Invalid option')) return issue.message
   return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
 }

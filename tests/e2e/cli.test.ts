@@ -199,6 +199,11 @@ test('a scope is shown, configured, followed and cancelled', async () => {
     settings: { instructions: 'Answer in one word.\n', context_limit: 7 },
   })
   expect(await run(['scope', 'set', scope, 'no_such_setting=1'])).toMatchObject({ code: 1 })
+  expect(await run(['scope', 'tail', 'chat/nobody', '--no-follow'])).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: 'The log of chat/nobody has no entry yet.\n',
+  })
   const tail = succeeded(await run(['scope', 'tail', scope, '--no-follow', '--kind', 'turn-started,turn-ended', '--json']))
   expect(lines(tail)).toMatchObject([{ kind: 'turn-started' }, { kind: 'turn-ended' }])
   expect(await json(['scope', 'context', scope])).toMatchObject({ scope })

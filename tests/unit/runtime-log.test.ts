@@ -11,6 +11,7 @@ const file = (...states: string[]): Module =>
 
 test('the verdict of a run counts its tests and files', () => {
   expect(verdictOf([file('passed', 'skipped'), file('passed')], 0)).toBe('PASSED: 2 tests in 2 files, 1 skipped')
+  expect(verdictOf([file('passed')], 0)).toBe('PASSED: 1 test in 1 file')
   expect(verdictOf([file('passed', 'failed'), file('passed')], 1)).toBe('FAILED: 1 of 3 tests, in 1 of 2 files')
 })
 

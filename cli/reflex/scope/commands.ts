@@ -41,6 +41,7 @@ async function tail({ api, print, signal }: Session, scope: string | undefined, 
   if (scope === undefined) throw new UsageError('Name a scope, or a file with --file.')
   const { last_seq } = await ask({ api, signal }, state, { path: [scope] })
   const after = Math.max(0, last_seq - last)
+  if (last_seq === 0) print.note(`The log of ${scope} has no entry yet.`)
   if (follow) return followLog(api(), { scope, after, signal, onEntry })
   for (let cursor: string | null = String(after); cursor !== null;) {
     const fields = { after: cursor, before: last_seq + 1, limit: 1000 }

@@ -34,7 +34,8 @@ export function SignIn() {
       </form>
       <ErrorBox problem={problem} />
       <p class="quiet">
-        The key stays in this tab and is forgotten when the tab is closed. <code>npm run dev</code> prints the key of a local server.
+        The key stays in this tab and is forgotten when the tab is closed. <code>npm run dev</code> and the demo print the key of a local
+        server.
       </p>
     </main>
   )

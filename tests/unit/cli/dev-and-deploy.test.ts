@@ -7,7 +7,18 @@ import { databaseId, migratedDatabases } from '../../../cli/deploy/database-id.t
 import { deployedUrl } from '../../../cli/deploy/deployed-url.ts'
 import { adminKey } from '../../../cli/dev/admin-key.ts'
 import { welcome } from '../../../cli/dev/welcome.ts'
+import { causeIn } from '../../../cli/lib/local-server.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
+
+test('what a Worker threw while it started is named by itself, without what wrangler wrote around it', () => {
+  const log = '✘ [ERROR] service core:user:a: Uncaught Error: Agent "a" has no trigger.\n\n    at null.<anonymous> (index.js:1:9)\n'
+  const stderr = '  {"message":"service core:user:a: Uncaught Error: Agent \\"a\\" has no trigger.\\n  at index.js:1:9"}\n'
+  expect(causeIn(`${stderr}${log}▲ [WARNING] A class is not exported.\n${stderr}`)).toBe(
+    '\nThe Worker threw while it started: Agent "a" has no trigger.',
+  )
+  expect(causeIn('✘ [ERROR] service core:user:a: Uncaught TypeError: x is not a function\n')).toContain('TypeError: x is not')
+  expect(causeIn('✘ [ERROR] Build failed with 1 error:\n')).toBe('')
+})
 
 describe('the development server’s key', () => {
   let repository = ''

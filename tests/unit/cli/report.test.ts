@@ -122,6 +122,7 @@ describe('the report', () => {
     expect(lines.join('\n')).toContain('npm run demo -- --keep ')
     expect(lines.join('\n')).not.toContain('/approve')
     const kept = howToTalk({ url: 'http://127.0.0.1:1', key: 'k', approvals: [waiting] })
+    expect(kept).toContain('export REFLEX_URL="$URL" REFLEX_KEY="$KEY"')
     expect(kept).toContain('curl -s -X POST -H "Authorization: Bearer $KEY" $URL/v1/approvals/a-1/approve')
     expect(text(summary({ approvals: [waiting] }), 80, true).join('\n')).not.toContain('/approve')
   })

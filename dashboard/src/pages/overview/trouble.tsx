@@ -8,14 +8,17 @@ import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { incidentsOf } from './incidents.ts'
 
+/** `the model offline` would read as a model that does not answer. */
+const named = (model: string): string => (model === 'offline' ? 'the offline stand-in for a model' : `the model ${model}`)
+
 /** A model that nobody has called yet is only known to be configured. */
 const modelText = ({ model, model_calls: calls }: ServerHealth): ComponentChildren =>
   calls?.last_answer_at ? (
     <>
-      the model {model}, last <Time at={calls.last_answer_at} />
+      {named(model)}, last <Time at={calls.last_answer_at} />
     </>
   ) : (
-    `the configuration of the model ${model}, which no scope has called yet`
+    `the configuration of ${named(model)}, which no scope has called yet`
   )
 
 type Raised = { items: { id: string; at: string; summary: string }[] }
@@ -53,7 +56,7 @@ export function Trouble({ health }: { health: ServerHealth }) {
   const isWell = incidents.length === 0
   return (
     <Section title="What needs you">
-      {isWell && <p class="ok">✓ Nothing is wrong: D1 and the queue answer, and so does {modelText(health)}.</p>}
+      {isWell && <p class="ok">✓ Reflex works: D1 and the queue answer, and so does {modelText(health)}.</p>}
       <ul class="incidents">
         {incidents.map(({ title, detail, tone, next }) => (
           <Item key={title} tone={tone} title={title} next={next}>

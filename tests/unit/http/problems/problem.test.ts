@@ -32,6 +32,14 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
+test('a field that is not there is called missing, and one of another type by what was sent', () => {
+  const message = z.strictObject({ content: z.string(), at: z.number() })
+  expect(fromZod(message.safeParse({ at: 'now' }).error as z.ZodError)).toEqual([
+    { path: 'content', message: 'is missing (expected string)' },
+    { path: 'at', message: 'Invalid input: expected number, received string' },
+  ])
+})
+
 describe('an error becomes problem+json', () => {
   test('a Problem as it is, with its headers and those set before', async () => {
     const { response, body } = await answerTo(new Problem({ ...problem, errors: [...problem.errors], headers: { 'Retry-After': '10' } }))
