@@ -47,14 +47,6 @@ function Incidents({ state }: { state: string }) {
   )
 }
 
-const MINUTE_MS = 60_000
-
-/** A range of times in which the evidence of an incident was accepted: its lines come before it. */
-function around(opened_at: string): { since: string; until: string } {
-  const at = Date.parse(opened_at)
-  return { since: new Date(at - 10 * MINUTE_MS).toISOString(), until: new Date(at + MINUTE_MS).toISOString() }
-}
-
 function Card({ incident, onClosed }: { incident: Incident; onClosed: () => void }) {
   const { scope, state, title, details, evidence, opened_at, closed_at } = incident
   return (
@@ -67,11 +59,7 @@ function Card({ incident, onClosed }: { incident: Incident; onClosed: () => void
       </div>
       <p class="quiet">
         <ScopeLink scope={scope} />, opened <Time at={opened_at} />
-        {closed_at !== null && (
-          <>
-            , closed <Time at={closed_at} />
-          </>
-        )}
+        {closed_at !== null && [', closed ', <Time key={0} at={closed_at} />]}
       </p>
       <p>
         <Text text={details} most={4000} />
@@ -80,7 +68,7 @@ function Card({ incident, onClosed }: { incident: Incident; onClosed: () => void
         <details>
           <summary>{counted(evidence.length, 'log line')}</summary>
           <pre class="wrap">{visible(evidence.join('\n'))}</pre>
-          <a href={`/traces${query({ scope, ...around(opened_at) })}`}>The traces of these minutes</a>
+          <a href={`/traces${query({ scope, until: opened_at })}`}>Their traces</a>
         </details>
       )}
       {state === 'open' && hasRole('operator') && <Close incident={incident} onClosed={onClosed} />}

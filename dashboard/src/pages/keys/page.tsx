@@ -77,7 +77,7 @@ function Form({ onCreated, onClose }: { onCreated: (key: Created) => void; onClo
       </label>
       <label class="inline" style={{ display: 'flex' }}>
         <input type="checkbox" name="teaches" value="yes" />
-        teaches <span class="quiet">its scopes may learn from its events alone: for a person or a system of yours</span>
+        teaches <span class="quiet">its scopes may learn from its events alone</span>
       </label>
       <ErrorBox problem={problem} />
       <DialogActions verb="Create" isBusy={busy} onClose={onClose} />

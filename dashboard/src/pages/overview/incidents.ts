@@ -39,7 +39,7 @@ export function incidentsOf(health: ServerHealth): Incident[] {
   const { database, queue, archive, parked, control_plane, deployment, model_error, skills, retention, ledger } = health
   const no_room = retention && windowWarning(retention, archive)
   const found: (Found | false | null | undefined | '')[] = [
-    !database.ok && { title: 'D1 does not answer', detail: `${database.error}. Scopes keep working; lists and statistics are old.` },
+    !database.ok && { title: 'D1 does not answer', detail: `${database.error}. Scopes work; lists and numbers are old.` },
     !queue.ok && { title: 'The queue does not answer', detail: `${queue.error}. Events are accepted by scopes directly.` },
     model_error !== null && { title: 'The model cannot be used', detail: model_error },
     health.model_calls && modelIncident(health.model_calls),
@@ -52,13 +52,13 @@ export function incidentsOf(health: ServerHealth): Incident[] {
     },
     control_plane?.status === 'degraded' && {
       title: 'The control plane does not answer',
-      detail: `${control_plane.url}: ${control_plane.error}. The skills and policy that it sent earlier are used.`,
+      detail: `${control_plane.url}: ${control_plane.error}. What it sent earlier is used.`,
     },
     archive && !archive.ok && { title: 'The archive does not answer', detail: `${archive.error}. Expired data is kept until it does.` },
     parked !== null &&
       parked.work > 0 && {
         title: `${parked.work} pieces of work are parked`,
-        detail: `They crashed their scope repeatedly, in ${parked.scopes} scopes. The page of each scope lists them.`,
+        detail: `They crashed ${counted(parked.scopes, 'scope')} repeatedly, whose pages list them.`,
         next: { text: 'Scopes', path: '/scopes' },
       },
     (skills?.failed ?? 0) > 0 && {
