@@ -615,5 +615,5 @@ test('and so it is with an archive that packs and rows leave to', async () => {
 
 test('and so it is in three databases', async () => {
   store = storeOf(await severalDatabases())
-  await expect(assertProperty('store/packs: any steps in three databases', eachOnceAfterSteps(), { numRuns: 25 })).resolves.toBeUndefined()
+  await expect(assertProperty('store/packs: any steps in three databases', eachOnceAfterSteps(), { numRuns: 15 })).resolves.toBeUndefined()
 }, 600_000)
