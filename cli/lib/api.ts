@@ -29,7 +29,7 @@ const BUSY = new Set([429, 502, 503])
 const DEV_HINT = 'The server may have ended: npm run dev shows what it says.'
 const hints: Partial<Record<number, string>> = {
   401: 'Check the key: reflex login stores one, REFLEX_KEY and --key override it.',
-  403: 'Use a key with the role and the scopes that this needs: reflex keys list shows both.',
+  403: 'Use a key with the role and the scopes that this needs: an admin sees those of each key with reflex keys list.',
 }
 
 /** A client of Reflex's HTTP API. `unreachable`: the hint if the server does not respond. */

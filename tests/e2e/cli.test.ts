@@ -216,7 +216,10 @@ test('keys are created into a file, listed and revoked', async () => {
   const created = await json<{ id: string }>(['keys', 'create', 'ci', '--role', 'viewer', '--scope', 'chat/*', '--output', output])
   const key = (await readFile(output, 'utf8')).trim()
   expect(JSON.stringify(created)).not.toContain(key)
-  expect(await run(['scope', 'set', 'chat/a', 'when=null'], { env: { REFLEX_KEY: key } })).toMatchObject({ code: 1 })
+  expect(await run(['scope', 'set', 'chat/a', 'when=null'], { env: { REFLEX_KEY: key } })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('an admin sees those of each key with reflex keys list'),
+  })
   expect((await run(['keys', 'list'])).stdout).toContain(created.id)
   succeeded(await run(['keys', 'revoke', created.id]))
   expect(await run(['scope', 'list'], { env: { REFLEX_KEY: key } })).toMatchObject({ code: 1, stderr: expect.stringContaining('401') })

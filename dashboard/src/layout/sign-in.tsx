@@ -34,8 +34,7 @@ export function SignIn() {
       </form>
       <ErrorBox problem={problem} />
       <p class="quiet">
-        The key stays in this tab and is forgotten when the tab is closed. <code>npm run dev</code> and the demo print the key of a local
-        server.
+        The key is forgotten when this tab is closed. <code>npm run dev</code> and the demo print one.
       </p>
     </main>
   )

@@ -35,7 +35,10 @@ export const list = onAll(lists.scopes.at, 'listScopes', 'List scopes, by name',
     flags: [['--state <state>', 'only with open events, a turn, parked work, or waiting for the model', { choices: scopeStates }]],
     table: {
       columns: lists.scopes.columns,
-      empty: (_, fields) => (fields['state'] === undefined ? 'There are no scopes.' : 'No scope is in this state.'),
+      empty: (_, fields) =>
+        fields['state'] === undefined
+          ? 'No scope of this key is listed yet: one appears about a second after its first event.'
+          : 'No scope is in this state.',
     },
   },
 })

@@ -167,7 +167,7 @@ test('says on the overview what reflexes avoided in 30 days, and the most that t
     await route.fulfill({ json: { ...answer, metrics: answer.metrics.map((one, at) => ({ ...one, total: totals[at] ?? null })) } })
   })
   await page.goto(dashboard.url)
-  await page.getByText('The last 30 days: reflexes avoided $12.50, and left out at most 3 acts of a model, with 95 % confidence.').waitFor()
+  await page.getByText('The last 30 days: reflexes avoided $12.50, and at most 3 acts (95 % sure).').waitFor()
   expect(names).toEqual(['reflexes.saved_cost_usd', 'reflexes.most_missed'])
   expect(faults).toEqual([])
   await close(page)

@@ -5,7 +5,7 @@ import { Loaded, Empty } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Untaught } from '../learning/trust.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { count, counted, percent, compact, money, usd } from '../../ui/numbers.ts'
+import { count, percent, compact, money, usd } from '../../ui/numbers.ts'
 import { bucketsOf, type Metrics } from './buckets.ts'
 import { type StatisticsSeries, type Summary, type Totals, levelsOf } from './levels.ts'
 import { Sparkline } from '../../ui/sparkline.tsx'
@@ -233,8 +233,7 @@ function Month() {
   const [saved, missed] = useGet<Summary>(MONTH, { every_ms: MINUTE_MS }).value?.metrics ?? []
   return saved?.total || missed?.total ? (
     <p>
-      The last 30 days: reflexes avoided {usd(saved?.total ?? 0)}, and left out at most {counted(missed?.total ?? 0, 'act')} of a model,
-      with 95 % confidence.
+      The last 30 days: reflexes avoided {usd(saved?.total ?? 0)}, and at most {count(missed?.total ?? 0)} acts (95 % sure).
     </p>
   ) : null
 }

@@ -8,17 +8,14 @@ import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { incidentsOf } from './incidents.ts'
 
-/** `the model offline` would read as a model that does not answer. */
-const named = (model: string): string => (model === 'offline' ? 'the offline stand-in for a model' : `the model ${model}`)
-
 /** A model that nobody has called yet is only known to be configured. */
 const modelText = ({ model, model_calls: calls }: ServerHealth): ComponentChildren =>
   calls?.last_answer_at ? (
     <>
-      {named(model)}, last <Time at={calls.last_answer_at} />
+      the model named {model}, last <Time at={calls.last_answer_at} />
     </>
   ) : (
-    `the configuration of ${named(model)}, which no scope has called yet`
+    `the configuration of the model ${model}, which no scope has called yet`
   )
 
 type Raised = { items: { id: string; at: string; summary: string }[] }
