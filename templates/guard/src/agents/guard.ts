@@ -15,13 +15,13 @@ export const guard = defineAgent({
   scopes: ['guard/*'],
   events: [logLine],
   filters: [all(typeFilter('log.line'), ({ line }) => failedFrom(line) !== null)],
+  // The address in a line may be blocked, although a stranger caused the line: no person is asked.
+  settings: { trusted_text: [{ in: 'log.line', what: ['address'], tools: ['block'] }] },
   tools: {
     block: defineTool({
       description: 'Blocks an address',
       input: z.object({ address: z.ipv4() }),
       idempotence_key: ({ address }) => `block:${address}`,
-      // None: the code below counts for itself, so no person is asked about an address of a line.
-      destinations: [],
       // Call your firewall here, with `fetch` of the second argument.
       execute: async ({ address }) => ({ blocked: address }),
     }),
