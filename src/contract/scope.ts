@@ -221,3 +221,11 @@ export const scopeTool = z
   })
   .meta({ id: 'ScopeTool' })
 export type ScopeTool = z.infer<typeof scopeTool>
+
+/**
+ * A text as a part of a scope's name, another one for each text: what is special in a name, and `/`
+ * above all, is `:` and two hex digits for each byte.
+ */
+export const escapedName = (text: string): string => text.toWellFormed().replaceAll(/[^A-Za-z0-9._@-]/gu, byteCodes)
+const byteCodes = (character: string): string =>
+  Array.from(new TextEncoder().encode(character), (byte) => `:${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')

@@ -87,6 +87,16 @@ describe('an archived file of a log', () => {
     ])
   })
 
+  test('is refused for a chain of more entries than it has, or bytes that unpack to too many', () => {
+    const chain = JSON.parse(one.chain ?? '') as { links: { count: number }[] }
+    chain.links[0]!.count = Number.MAX_SAFE_INTEGER
+    expect(flawsOf({ ...one, chain: JSON.stringify(chain) })).toContainEqual(
+      expect.stringMatching(/^It has \d+ entries, and the chain has \d{16}\.$/),
+    )
+    const bomb = gzipSync(Buffer.alloc(256_000_001))
+    expect(flawsOf({ ...one, jsonl: bomb })).toContainEqual(expect.stringContaining('It cannot be read'))
+  })
+
   test('does not fit keys that are not the ones that signed it', () => {
     expect(checkArchive(two, publicKeys({ REFLEX_RECEIPTS_KEY: OTHER_KEY })).flaws).toEqual([
       'The key 7db3bd5fa78952e5 is not among the keys that are trusted.',

@@ -4,6 +4,7 @@ import { limits } from '../../../base/limits.ts'
 import type { Refused } from '../../../base/result.ts'
 import { nameOfHook, type HookScheme, type NewHook } from '../contract/hook.ts'
 import { fillText, placesIn } from '../../../base/template.ts'
+import { escapedName } from '../../../contract/scope.ts'
 import { scopeName } from '../../../core/event.ts'
 import { compile, compileOnce, run, type Expression } from '../../../expressions/compile.ts'
 import { fromCel, toCel, EVALUATION_WORK } from '../../../expressions/environment.ts'
@@ -79,7 +80,7 @@ export function scopeOf(template: string, body: unknown): { ok: true; scope: str
       const value = evaluated(compiled(place), { body })
       if (typeof value !== 'string' && typeof value !== 'number') throw new TypeError(`${place} is neither a text nor a number`)
       if (value === '') throw new TypeError(`${place} is empty`)
-      return inName(String(value))
+      return escapedName(String(value))
     })
     if (scopeName.safeParse(scope).success) return { ok: true, scope }
     return mappingFails(`scope: a name has at most 128 characters, and this one would have ${scope.length}`)
@@ -87,10 +88,6 @@ export function scopeOf(template: string, body: unknown): { ok: true; scope: str
     return mappingFails(`scope: ${messageOf(error)}`)
   }
 }
-
-const inName = (value: string): string => value.toWellFormed().replaceAll(/[^A-Za-z0-9._@-]/gu, byteCodes)
-const byteCodes = (character: string): string =>
-  Array.from(new TextEncoder().encode(character), (byte) => `:${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
 
 const mappingFails = (why: string): Refused<'mapping'> => ({
   ok: false,

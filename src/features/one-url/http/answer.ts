@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { v7 as uuidv7 } from 'uuid'
 import { Problem } from '../../../contract/problem.ts'
 import { coversScope, senderRole } from '../../../contract/principal.ts'
+import { escapedName } from '../../../contract/scope.ts'
 import { MODEL_ASKED } from '../../../contract/model-asked.ts'
 import { newTraceId, scopeName } from '../../../core/event.ts'
 import { senderOf } from '../../../events/parse-event.ts'
@@ -69,7 +71,7 @@ function parsedBy<Body>({ parse }: ProviderForm<Body>, body: Body): ParsedReques
 export function scopeOf(c: Context<AuthEnv>, { user }: Pick<ParsedRequest, 'user'>): string {
   const { principal } = c.var
   const named = c.req.header('x-reflex-scope')
-  const scope = named ?? (user === undefined ? `key/${plainName(principal.name)}` : `user/${plainName(user)}`)
+  const scope = named ?? (user === undefined ? `key/${partOf(principal.name)}` : `user/${partOf(user)}`)
   if (!scopeName.safeParse(scope).success)
     throw refusal('invalid-scope', 'The scope is not valid: it has 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /.')
   if (!coversScope(principal, scope))
@@ -79,7 +81,19 @@ export function scopeOf(c: Context<AuthEnv>, { user }: Pick<ParsedRequest, 'user
   return scope
 }
 
-const plainName = (name: string): string => name.replaceAll(/[^\w.:@-]/g, '_').slice(0, 100)
+/** A part of a scope's name is no longer. */
+const MOST_PART = 100
+
+/**
+ * A name as a part of a scope. What a plain one may have stays, unless it could be taken for an
+ * escaped one, and a long plain name is cut. All other names have parts of their own.
+ */
+function partOf(name: string): string {
+  if (/^[\w.:@-]+$/.test(name) && !/:[\dA-F]{2}/.test(name)) return name.slice(0, MOST_PART)
+  const escaped = escapedName(name)
+  return escaped.length <= MOST_PART ? escaped : `${escaped.slice(0, MOST_PART - 33)}/${hash(name).slice(0, 32)}`
+}
+const hash = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 type Asking = { parsed: ParsedRequest; scope: string }
 
