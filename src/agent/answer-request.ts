@@ -57,9 +57,11 @@ export function triggerOn(
  */
 export async function answerRequest({ prompt, tools, options }: ModelRequest, deps: AnsweringDeps, sink = QUIET): Promise<AnswerEnd> {
   let messages = prompt
+  const paragraphs = paragraphsOf(sink)
   for (let round = 0; ; round += 1) {
+    paragraphs.next()
     const asked = { ...options, prompt: messages, ...(tools.length > 0 && { tools }), abortSignal: deps.signal }
-    const { content, finish } = await answerOf(deps, asked, sink)
+    const { content, finish } = await answerOf(deps, asked, { streams: sink.streams, said: paragraphs.said })
     const text = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
     if (text !== '') deps.reply(text)
     const calls = content.filter((part) => part.type === 'tool-call')
@@ -76,11 +78,29 @@ export async function answerRequest({ prompt, tools, options }: ModelRequest, de
     }
     if (round === MOST_REFUSALS) {
       const said = refused.map(({ name, reason }) => `The call of ${name} was refused: ${reason}`).join('\n')
-      sink.said(said)
+      paragraphs.next()
+      paragraphs.said(said)
       deps.reply(said)
       return { finish: 'stop', calls: 0 }
     }
     messages = messages.concat(toldOf(content, refused))
+  }
+}
+
+/** What several answers of a model say is one answer of as many paragraphs. */
+function paragraphsOf(sink: AnswerSink) {
+  let has_said = false
+  let is_next = false
+  return {
+    next: (): void => {
+      is_next = has_said
+    },
+    said: (text: string): void => {
+      if (text === '') return
+      sink.said(is_next ? `\n\n${text}` : text)
+      has_said = true
+      is_next = false
+    },
   }
 }
 
@@ -98,7 +118,7 @@ async function refusalOf({ toolName, input }: LanguageModelV4ToolCall, deps: Ans
 async function answerOf(
   { model }: AnsweringDeps,
   options: LanguageModelV4CallOptions,
-  sink: AnswerSink,
+  sink: Pick<AnswerSink, 'streams' | 'said'>,
 ): Promise<{ content: LanguageModelV4Content[]; finish: string }> {
   if (!sink.streams) {
     const { content, finishReason } = await model.doGenerate(options)

@@ -57,7 +57,7 @@ export type MoneyParts = {
 const micro = (usd: number): number => Math.ceil(usd * MILLION - 1e-6)
 const limitOf = (usd: number | undefined): number | null => (usd === undefined ? null : Math.floor(usd * MILLION + 1e-6))
 const mostOf = ({ usd_per_day, usd_per_month }: MoneyBudget): MostSpent => ({ day: limitOf(usd_per_day), month: limitOf(usd_per_month) })
-const dollars = (amount: number): string => `$${(amount / MILLION).toFixed(amount < MILLION ? 4 : 2)}`
+const dollars = (amount: number): string => `$${(amount / MILLION).toFixed(amount >= MILLION ? 2 : amount >= 1000 ? 4 : 6)}`
 const idsOf = (claimed: readonly Claim[]): string[] => claimed.map(({ event }) => event.id)
 /** The lowest limit. */
 const lowest = ({ day, month }: MostSpent): number => Math.min(day ?? Number.POSITIVE_INFINITY, month ?? Number.POSITIVE_INFINITY)

@@ -1,3 +1,4 @@
+import type { LanguageModelV4Content } from '@ai-sdk/provider'
 import { MockLanguageModelV4 } from 'ai/test'
 import { expect, test } from 'vitest'
 import { answerRequest } from '../../../src/agent/answer-request.ts'
@@ -42,4 +43,29 @@ test.each(['{"to": "ann, or \\"eve\\"  ",\n "of": [1, 2]}', '{}', '{ }'])('a cal
   const { left, judged } = await handed(input)
   expect(left).toBe(input)
   expect(judged).toEqual(JSON.parse(input))
+})
+
+test('what a model says before and after a refused call is one answer of two paragraphs', async () => {
+  const generated = (content: LanguageModelV4Content[]) => ({
+    content,
+    finishReason: { unified: 'stop' as const, raw: undefined },
+    usage,
+    warnings: [],
+  })
+  const doGenerate = [
+    generated([
+      { type: 'text', text: 'I pay ' },
+      { type: 'text', text: 'now.' },
+      { type: 'tool-call', toolCallId: 'a', toolName: 'pay', input: '{}' },
+    ]),
+    generated([{ type: 'text', text: 'I may not.' }]),
+  ]
+  const call = async () => {
+    throw new Error('pay is not allowed')
+  }
+  const deps = { model: new MockLanguageModelV4({ doGenerate }), signal: new AbortController().signal, reply: () => {}, call } as never
+  let said = ''
+  const sink = { streams: false, said: (text: string) => void (said += text), called: () => {} }
+  await answerRequest({ prompt: [], tools: [], options: {} }, deps, sink)
+  expect(said).toBe('I pay now.\n\nI may not.')
 })

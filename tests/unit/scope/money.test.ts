@@ -229,6 +229,9 @@ describe('a budget in money of a scope', () => {
     const unpriced = await open('one').reserve(writing('one'), { most: null, prompt: null, model: 'mine' }, [])
     expect(unpriced).toMatchObject({ ok: false, final: true, detail: expect.stringContaining('REFLEX_MODEL_PRICES') })
     expect(await reserve('one', 2)).toMatchObject({ ok: false, until: null })
+    const cheap = deployment({ own: { usd_per_day: 0.00001 }, clock: { at: NOON } })
+    const detail = '$0.000010 per day, is less than one call may cost: $0.000021'
+    expect(await cheap.reserve('one', 0.000021)).toMatchObject({ ok: false, detail: expect.stringContaining(detail) })
   })
 
   test('gets back what a crash left open, without the price of the prompt', async () => {

@@ -114,7 +114,10 @@ describe('a chat completion', () => {
   test('has a scope of its own for each name of a user, of whatever characters', async () => {
     const scopeOf = async (user: string) => (await call(CHAT, { json: said('hello', { user }) })).headers.get('x-reflex-scope')
     expect(await scopeOf('org:alice@example.com')).toBe('user/org:alice@example.com')
-    const [accents, others] = [['jörg', 'järg', 'j_rg', 'j:C3:B6rg'], ['a b', 'a_b', 'a/b', '山'.repeat(40), '山'.repeat(41)]]
+    const [accents, others] = [
+      ['jörg', 'järg', 'j_rg', 'j:C3:B6rg'],
+      ['a b', 'a_b', 'a/b', '山'.repeat(40), '山'.repeat(41)],
+    ]
     const scopes = await Promise.all([...accents, ...others].map(scopeOf))
     expect(new Set(scopes).size).toBe(accents.length + others.length)
     expect(scopes.filter((scope) => scope === null)).toEqual([])
