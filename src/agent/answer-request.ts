@@ -87,7 +87,7 @@ export async function answerRequest({ prompt, tools, options }: ModelRequest, de
   }
 }
 
-/** What several answers of a model say is one answer of as many paragraphs. */
+/** Joins the texts of several answers of a model as paragraphs of one. */
 function paragraphsOf(sink: AnswerSink) {
   let has_said = false
   let is_next = false

@@ -67,7 +67,8 @@ async function send(session: Session, files: string[], options: SendOptions): Pr
   const result = await sendAll(session, { events: source.events(), begin, memory, options })
   if (session.signal.aborted) {
     const how = source.again ? 'Run the same command again to continue.' : 'Standard input cannot be resumed; see --id-prefix.'
-    return print.note(`Stopped after ${counted(result.sent, 'event')}. ${how}`)
+    const unsure = result.unsure > 0 ? `; ${count(result.unsure)} more may have been accepted` : ''
+    return print.note(`Stopped after ${counted(result.sent, 'event')}${unsure}. ${how}`)
   }
   memory.forget()
   const { sent, accepted, failed } = result
@@ -99,7 +100,8 @@ async function* parsedData(texts: readonly string[]): AsyncGenerator<SentEvent> 
 const LINGER_MS = 200
 
 type Sending = { events: AsyncGenerator<SentEvent>; begin: SendPosition; memory: Memory; options: SendOptions }
-type Sent = { sent: number; accepted: number; failed: number }
+/** `unsure`: events on their way when the sending was stopped. */
+type Sent = { sent: number; accepted: number; failed: number; unsure: number }
 
 async function sendAll(session: Session, { events, begin, memory, options }: Sending): Promise<Sent> {
   const { print, signal } = session
@@ -107,13 +109,16 @@ async function sendAll(session: Session, { events, begin, memory, options }: Sen
   let place = begin
   let accepted = 0
   let failed = 0
+  let unsure = 0
   try {
     for await (const batch of batches(numbered(events, begin), { linger_ms: LINGER_MS })) {
       const bodies = batch.map(({ number, event }) => completed(event, number, { prefix: begin.prefix, ...options }))
+      unsure = batch.length
       const answer = await post(session, bodies, options).catch((error: unknown) =>
         notSent(error, { batch, place, again: memory !== noMemory }),
       )
       accepted += answer.accepted
+      unsure = 0
       for (const { event } of batch) place = advanced(place, event)
       memory.save(place)
       show(place.sent)
@@ -130,7 +135,7 @@ async function sendAll(session: Session, { events, begin, memory, options }: Sen
     // After a failure its writer may wait forever.
     process.stdin.destroy()
   }
-  return { sent: place.sent, accepted, failed }
+  return { sent: place.sent, accepted, failed, unsure }
 }
 
 /** The events after those that were sent. Numbers count from 1. */
