@@ -122,8 +122,8 @@ export function gapsIn(files: readonly CheckedArchive[]): string[] {
 
 const sumOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
-/** A deployment writes files of a few MB. */
-const MOST_BYTES = 256_000_000
+/** A deployment writes files of a few MB. Workers unpack no more than 128 MiB. */
+const MOST_BYTES = 100_000_000
 
 function linesIn(jsonl: Uint8Array, flaws: string[]): string[] {
   try {
