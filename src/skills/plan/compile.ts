@@ -14,17 +14,23 @@ export type Planned = { manifest: Manifest; inputs: JsonFields; blackboard: Blac
  * The anchors that the steps and compensations of a plan touch, by what is known before it runs.
  * Arguments from the outputs of steps are compared when their step calls its tool.
  */
-export function anchorsOf(anchors: readonly Anchor[] = [], { manifest, inputs, blackboard }: Planned): string[] {
+export function anchorsOf(anchors: readonly Anchor[] = [], planned: Planned): string[] {
   if (anchors.length === 0) return []
+  const known = knownIn(planned, () => null)
+  const { steps, compensation } = planned.manifest.plan
+  const touched = [...steps, ...compensation].flatMap(({ tool, args }) => anchorsTouched(anchors, { tool, input: known(args) }))
+  return [...new Set(touched)]
+}
+
+/** Fills templates with what is known before a plan runs, and the others by `otherwise`. */
+function knownIn({ manifest, inputs, blackboard }: Planned, otherwise: (template: string) => Json): (args: JsonFields) => unknown {
   const scope = templateScope({ inputs: bindInputs(manifest, inputs, blackboard).inputs, blackboard }, {})
-  const known = (value: unknown): unknown => {
+  const filled = (value: unknown): unknown => {
     if (typeof value !== 'string') return value
     const resolved = resolveTemplate(value, scope)
-    return resolved.ok ? resolved.value : null
+    return resolved.ok ? resolved.value : otherwise(value)
   }
-  const { steps, compensation } = manifest.plan
-  const touched = [...steps, ...compensation].flatMap(({ tool, args }) => anchorsTouched(anchors, { tool, input: mapJson(args, known) }))
-  return [...new Set(touched)]
+  return (args) => mapJson(args, filled)
 }
 
 /** The inputs that the manifest declares as destinations. */
@@ -73,17 +79,13 @@ export function openArguments({ manifest, inputs, blackboard }: Planned): { tool
  * The calls of the steps of a plan with what is known before it runs; other templates stay.
  * `constants`: arguments that a person wrote into the manifest.
  */
-export function knownArguments({ manifest, inputs, blackboard }: Planned): { tool: string; args: JsonFields; constants: string[] }[] {
-  const scope = templateScope({ inputs: bindInputs(manifest, inputs, blackboard).inputs, blackboard }, {})
-  const known = (value: Json): Json => {
-    if (typeof value !== 'string') return value
-    const resolved = resolveTemplate(value, scope)
-    return resolved.ok ? resolved.value : value
-  }
+export function knownArguments(planned: Planned): { tool: string; args: JsonFields; constants: string[] }[] {
+  const { manifest } = planned
+  const known = knownIn(planned, (template) => template)
   const is_mined = manifest.provenance.mined_from_traces.length > 0
   return manifest.plan.steps.map(({ tool, args }) => {
     const constants = is_mined ? [] : Object.keys(args).filter((name) => placesIn(args[name]).length === 0)
-    return { tool, args: mapJson(args, known as (value: unknown) => unknown) as JsonFields, constants }
+    return { tool, args: known(args) as JsonFields, constants }
   })
 }
 
