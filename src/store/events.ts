@@ -38,6 +38,8 @@ export type EventListing = {
 }
 /** `archived`: the list continues with what has left D1. */
 type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean; prompt?: boolean; archived?: boolean }
+/** A page that ends at `reach` at the latest, with that place. */
+type Reaching = Page & { reach?: bigint | null }
 /** The names of a queued event are in its payload; a logged event has columns for them. */
 type StoredEventRow = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
   key: string
@@ -62,7 +64,11 @@ export async function listEvents(db: D1Database, page: Page): Promise<Listed> {
   const bucket = page.archived ? archiveOf(db) : undefined
   const archive = bucket && { bucket, days: new Set<string>() }
   const packed = await packedPart(db, page, { ...gaps, archive })
-  const rows = await rowsPart(db, page, gaps)
+  const rows = await rowsPart(
+    db,
+    { ...page, reach: packed.reach },
+    { ...gaps, packed: new Set(packed.items.map(({ item }) => nameOf(item))) },
+  )
   const archived = archive && archive.days.size > 0 ? { archived: [...archive.days].toSorted() } : {}
   return { ...pageOf(page, packed, rows), ...archived, ...namesOf(gaps, page.patterns) }
 }
@@ -114,10 +120,15 @@ const sizeOf = ({ payload }: PackedEvent): number => byteLength(JSON.stringify(p
 const packedItem = ({ payload, ...event }: PackedEvent): EventListing =>
   itemOf({ ...event, key: '', status: event.status as EventStatus, payload: JSON.stringify(payload) })
 
-/** The rows and the events in flight. Those that are in a pack are no longer in flight. */
-async function rowsPart(db: D1Database, page: Page, { missing }: Gaps): Promise<Half> {
+/**
+ * The rows and the events in flight. Those that are in a pack are no longer in flight: the page has
+ * the ones in `packed`, and packs are asked for the others.
+ */
+async function rowsPart(db: D1Database, page: Reaching, { missing, packed }: Gaps & { packed: ReadonlySet<string> }): Promise<Half> {
   const { rows, next } = await rowsOf(db, page)
-  const placed = rows.map((row) => ({ key: BigInt(row.key), bytes: byteLength(row.payload) + NAMES_BYTES, item: itemOf(row) }))
+  const placed = rows
+    .map((row) => ({ key: BigInt(row.key), bytes: byteLength(row.payload) + NAMES_BYTES, item: itemOf(row) }))
+    .filter(({ item }) => item.status !== 'queued' || !packed.has(nameOf(item)))
   const waiting = placed.filter(({ item }) => item.status === 'queued')
   const sent = waiting.reduce((least, { key }) => (key < least ? key : least), BigInt(LAST))
   const known = await packedAmong(
@@ -141,7 +152,7 @@ async function rowsPart(db: D1Database, page: Page, { missing }: Gaps): Promise<
 /** The note of a batch and the events in it have the clocks of different machines. */
 const SKEW_MS = 60_000
 
-async function rowsOf(db: D1Database, page: Page): Promise<{ rows: StoredEventRow[]; next: string | null }> {
+async function rowsOf(db: D1Database, page: Reaching): Promise<{ rows: StoredEventRow[]; next: string | null }> {
   const wanted = statements(page)
   const { results } = await db
     .prepare(wanted.page)
@@ -161,19 +172,19 @@ async function rowsOf(db: D1Database, page: Page): Promise<{ rows: StoredEventRo
 }
 
 /** The places between which the page is; they are outside. */
-function boundsOf({ rising = false, since, until, cursor }: Page): { after: bigint; before: bigint } {
+function boundsOf({ rising = false, since, until, cursor, reach = null }: Reaching): { after: bigint; before: bigint } {
   const from = since === undefined ? -1n : BigInt(seqAt(Date.parse(since))) - 1n
-  return {
-    after: rising && cursor !== undefined ? BigInt(cursor) : from,
-    before: BigInt(smaller(rising ? undefined : cursor, until === undefined ? undefined : seqAt(Date.parse(until)))),
-  }
+  const after = rising && cursor !== undefined ? BigInt(cursor) : from
+  const before = BigInt(smaller(rising ? undefined : cursor, until === undefined ? undefined : seqAt(Date.parse(until))))
+  if (reach === null) return { after, before }
+  return rising ? { after, before: reach + 1n < before ? reach + 1n : before } : { after: reach - 1n > after ? reach - 1n : after, before }
 }
 
 /**
  * A single condition uses the table's order or an index; the others filter a bounded number of
  * rows.
  */
-function statements(asked: Page) {
+function statements(asked: Reaching) {
   const { patterns, scope, types, status, partial, limit, rising = false, prompt = false } = asked
   const isRare = status !== undefined && status !== 'queued' && status !== 'completed' && status !== 'ignored'
   const path = isRare ? `status = ?3 AND ${UNUSUAL}` : scope === undefined ? 'true' : 'scope = ?1'
@@ -188,7 +199,7 @@ function statements(asked: Page) {
   const way = rising ? 'ASC' : 'DESC'
   const looked = `SELECT seq AS key, scope, type, status, octet_length(payload) + ${NAMES_BYTES} AS bytes, NULL AS queued, kinds, happened_at FROM events
     WHERE ${path} AND seq > CAST(?4 AS INTEGER) AND seq < CAST(?5 AS INTEGER) ORDER BY seq ${way} LIMIT ${MOST_LOOKED_AT}`
-  const waits = `SELECT *, 0 AS kinds, NULL AS happened_at FROM (${inFlight()}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
+  const waits = `SELECT *, 0 AS kinds, NULL AS happened_at FROM (${inFlight({ after: 'CAST(?4 AS INTEGER)' })}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
   const rest = `WHERE ${['true', ...checks].join(' AND ')} ORDER BY key ${way} LIMIT ?7`
   // Each source is limited separately, so that no more rows are read than the page needs.
   const sources = [status === 'queued' ? null : looked, prompt || (status !== undefined && status !== 'queued') ? null : waits]
@@ -247,7 +258,7 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
     logged ??
     (await find(
       `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, 0 AS kinds, queued AS payload, 0 AS accepted_at, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id
-        FROM (${inFlight('?4')}) WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
+        FROM (${inFlight({ text: '?4' })}) WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
     ))
   if (row) return itemOf(row)
   const isWanted = (event: PackedEvent) =>

@@ -80,14 +80,24 @@ const isKnown = (event: string): string =>
 const LOOKED_AT_ROWS = 2000
 const LOOKED_AT_BYTES = 16_000_000
 
-/** SQL for queued events that no row has. Only batches that contain `text` are read. */
-export const inFlight = (text?: string): string => `SELECT (filed << ${BITS}) + ${2 ** (BITS - 1)} + place AS key, scope, type,
+/**
+ * SQL for queued events that no row has. Only batches that contain `text` are read, and none whose
+ * events are all before the place `after`.
+ */
+export const inFlight = ({
+  text,
+  after,
+}: {
+  text?: string
+  after?: string
+}): string => `SELECT (filed << ${BITS}) + ${2 ** (BITS - 1)} + place AS key, scope, type,
     'queued' AS status, octet_length(queued) AS bytes, queued
   FROM (SELECT found.key AS place, found.value AS queued, found.value->>'scope' AS scope, found.value->>'type' AS type,
       batch.id >> ${BITS} AS filed
     FROM queued AS batch CROSS JOIN json_each(batch.events) AS found
     WHERE batch.id IN (SELECT id FROM (SELECT id, sum(octet_length(events)) OVER (ORDER BY id DESC) - octet_length(events) AS before
-        FROM (SELECT id, events FROM queued ORDER BY id DESC LIMIT ${LOOKED_AT_ROWS})) WHERE before < ${LOOKED_AT_BYTES})
+        FROM (SELECT id, events FROM queued ${after === undefined ? '' : `WHERE id >= (${after} >> ${BITS}) << ${BITS}`} ORDER BY id DESC LIMIT ${LOOKED_AT_ROWS}))
+      WHERE before < ${LOOKED_AT_BYTES})
       ${text === undefined ? '' : `AND instr(batch.events, ${text}) > 0`})
   WHERE NOT ${isKnown('queued')}`
 

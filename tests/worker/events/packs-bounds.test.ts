@@ -5,7 +5,7 @@ import { packedAmong } from '../../../src/store/packs/find.ts'
 import { packStatement } from '../../../src/store/packs/rows.ts'
 import { packEvents } from '../../../src/store/packs/write.ts'
 import { mergePacks } from '../../../src/store/packs/merge.ts'
-import { seqAt } from '../../../src/store/queued.ts'
+import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
 import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
 import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
 import { eventAt, packedNotes, reportOf, scopeRow } from '../../support/packs.ts'
@@ -18,8 +18,8 @@ beforeEach(() => env.DB.exec('DELETE FROM events; DELETE FROM packs; DELETE FROM
 
 const write = (scope: string, reports: Report[]) => replicateEvents(env.DB, reports, scopeRow(scope), { least_packed: 1 })
 
-/** D1 that tells what each statement with rows has answered. */
-function watchedD1(tell: (answer: D1Result<Record<string, unknown>>) => void): D1Database {
+/** D1 that tells what each statement with rows has answered, and what is asked. */
+function watchedD1(tell: (answer: D1Result<Record<string, unknown>>) => void, hear: (sql: string) => unknown = () => {}): D1Database {
   const inner = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
   const watched = (statement: D1PreparedStatement): D1PreparedStatement => {
     const one = {
@@ -36,7 +36,10 @@ function watchedD1(tell: (answer: D1Result<Record<string, unknown>>) => void): D
     return one
   }
   return {
-    prepare: (sql: string) => watched(env.DB.prepare(sql)),
+    prepare: (sql: string) => {
+      hear(sql)
+      return watched(env.DB.prepare(sql))
+    },
     batch: (list: D1PreparedStatement[]) => env.DB.batch(list.map((one) => inner.get(one) ?? one)),
   } as unknown as D1Database
 }
@@ -160,6 +163,31 @@ test.each([
     expect(places.filter((nth, index) => nth !== (rising ? index : ids.length - 1 - index))).toEqual([])
     expect(places).toHaveLength(ids.length)
   }
+})
+
+test('a page of the newest events reads no note of older ones', async () => {
+  const events = await packedNotes('a', 30, START)
+  await env.DB.prepare(`INSERT INTO queued (id, due_at, events) VALUES (CAST(?1 AS INTEGER), 0, 'no JSON')`).bind(seqAt(START)).run()
+  const { items } = await listEvents(env.DB, { patterns: ALL, limit: 10 })
+  expect(items.map(({ id }) => id)).toEqual(Array.from(events.slice(-10).toReversed(), ({ id }) => id))
+  await expect(listEvents(env.DB, { patterns: ALL, limit: 30 })).rejects.toThrow('malformed JSON')
+})
+
+test('a note of events that the page has from a pack costs no search for packs', async () => {
+  const events = Array.from({ length: 30 }, () => eventAt('a', START))
+  await noteQueued(env.DB, [{ id: newBatchId(START), events }], START)
+  await write(
+    'a',
+    events.map((event, index) => reportOf(event, { nth: index + 1 })),
+  )
+  const asked: string[] = []
+  const db = watchedD1(
+    () => {},
+    (sql) => asked.push(sql),
+  )
+  const { items } = await listEvents(db, { patterns: ALL, limit: 100 })
+  expect(new Set(items.map(({ id }) => id))).toEqual(new Set(events.map(({ id }) => id)))
+  expect(asked.filter((sql) => sql.includes('pack_index'))).toEqual([])
 })
 
 test('a page of large packed events unpacks about as many bytes as it shows', { timeout: 60_000 }, async () => {
