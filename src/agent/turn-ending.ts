@@ -118,7 +118,10 @@ export function endingWithCalls(
 }
 
 /** The status of a provider for a budget that is spent. */
-export const SPENT = 429
+const SPENT = 429
+
+/** True if the turn's own budget refused the call, and not the provider. */
+export const isSpent = ({ fault, status }: ModelFault): boolean => fault === 'refused' && status === SPENT
 
 /** Maps an error to an ending by its class; `model` is the turn's latest news of the provider. */
 export function endingOfError(error: unknown, { now, model }: { now: number; model: ModelWitness }): TurnEnding {

@@ -9,7 +9,7 @@ import type { Claimed, Inbox, DueEvent, TurnRows } from '../inbox/inbox.ts'
 import type { Unit, Deferred } from '../../kernel/unit.ts'
 import type { ModelOutage } from './model-access.ts'
 import { type Turn, keep, nothingYet, noUsage, type Readings, type TurnRecord } from './turn.ts'
-import type { TurnEnding } from '../../agent/turn-ending.ts'
+import { isSpent, type TurnEnding } from '../../agent/turn-ending.ts'
 import { v7 as uuidv7 } from 'uuid'
 import { newSpanId } from '../../core/event.ts'
 import type { EffectLane } from '../effects/effect-lane.ts'
@@ -59,7 +59,7 @@ export class TurnLedger {
 
   #settle(unit: Unit, turn: Turn, ending: TurnEnding): void {
     const { agent, memory, settlement, inbox, rows, features, outage, settings } = this.#parts
-    if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered(unit)
+    if (ending.status !== 'waiting' && (turn.model.answered || providerRefused(ending))) outage.answered(unit)
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
       case 'result':
@@ -125,6 +125,9 @@ export class TurnLedger {
     settlement.end(unit, given_up, { status: 'dead_lettered', outcome: { by: 'failure', reason, log_seq }, error: reason })
   }
 }
+
+/** A refusal is an answer of the provider, but for one of the scope's own budget. */
+const providerRefused = ({ fault }: TurnEnding): boolean => fault?.fault === 'refused' && !isSpent(fault)
 
 type EndedTurn = { status: TurnEnd; result: unknown; error: string | null; stack?: string | null }
 

@@ -72,6 +72,29 @@ describe('a budget in money', () => {
     expect(refused).toMatchObject({ status: 'dead_lettered', outcome: { reason: expect.stringContaining('per event is the limit') } })
   })
 
+  test('that refuses a call does not end the wait for a provider that is not available', async () => {
+    const scope = freshScope(PRICED)
+    const stub = stubOf(scope)
+    let failing = true
+    network ??= outside(HOST, () => (failing ? new Response('busy', { status: 503 }) : answered(1000)))
+    behaviours.set(scope, async (_context, deps) => ({ said: await ask(deps, 'hello') }))
+    await stub.configure({ agent: 'test-agent', retry: { backoff_ms: 600_000, max_backoff_ms: 600_000 } }, 'a test')
+    const [first] = await send(stub, note(scope, 'a'))
+    const { tries } = await until(async () => (await stub.state()).waiting_for_model, 'the scope waits for its model')
+    // A change of the settings has the next turn ask at once, which the budget refuses.
+    await stub.configure({ budget: { usd_per_event: 0.01, over: 'refuse' } }, 'a test')
+    const { records } = await stub.outcomes([first!], 10_000)
+    expect(records).toMatchObject([{ status: 'dead_lettered', error: expect.stringContaining('per event is the limit') }])
+    expect(tries).toBe(1)
+    expect((await stub.state()).waiting_for_model).toMatchObject({ tries: 1, detail: expect.stringContaining('503') })
+    expect(await entriesOf(stub, 'model-restored')).toEqual([])
+    failing = false
+    await stub.configure({ budget: null }, 'a test')
+    const [next] = await sendAndSettle(stub, note(scope, 'b'))
+    expect(next).toMatchObject({ status: 'completed' })
+    expect((await stub.state()).waiting_for_model).toBeNull()
+  })
+
   test('is shared by scopes, and a part that a crash loses sight of counts', async () => {
     const [one, two] = [await scopeAt(1000), await scopeAt(1000)]
     await sendAndSettle(stubOf(one), note(one, 'a'))
