@@ -12,8 +12,17 @@ export type AskedOfScope = {
   behind?: BehindModel
 }
 
-/** `refused`: the scope does not allow it now. `model`: the provider failed or refused. */
-export type AnswerError = { status: number; reason: 'refused' | 'model' | 'failed'; message: string; retry_after_s: number | null }
+/**
+ * `refused`: the scope does not allow it now. `model`: the provider failed or refused. `is_final`:
+ * the same request would get the same answer.
+ */
+export type AnswerError = {
+  status: number
+  reason: 'refused' | 'model' | 'failed'
+  message: string
+  retry_after_s: number | null
+  is_final?: true
+}
 
 /**
  * The answer of a scope, a line of JSON each. The head comes first, then what is said. Without a

@@ -228,9 +228,13 @@ const failureOf = ({ status, message, reason }: AnswerError) => ({ status, messa
 
 /** The status of a provider is passed on. */
 function problemOf(error: AnswerError): Problem {
-  const { status, message: detail, reason, retry_after_s } = error
+  const { status, message: detail, reason, retry_after_s, is_final } = error
   const kind = failureOf(error).is_budget ? 'budget-spent' : reason === 'model' ? 'model-failed' : 'not-answered'
-  const headers = retry_after_s === null ? {} : { 'Retry-After': String(retry_after_s) }
+  const headers = {
+    ...(retry_after_s !== null && { 'Retry-After': String(retry_after_s) }),
+    // Clients of both providers heed it, and repeat each answer above 499 without it.
+    ...(is_final && { 'x-should-retry': 'false' }),
+  }
   return new Problem({ status, type: `urn:reflex:problem:${kind}`, title: 'Not answered', detail, headers })
 }
 

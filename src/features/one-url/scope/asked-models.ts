@@ -1,8 +1,9 @@
 import { answerRequest, type AnswerEnd, type AnswerSink, type RefusedCall } from '../../../agent/answer-request.ts'
-import { endingOf, endingOfError, resultOf, SPENT, type TurnEnding } from '../../../agent/turn-ending.ts'
+import { endingOf, endingOfError, isSpent, resultOf, type TurnEnding } from '../../../agent/turn-ending.ts'
 import { withDeadline } from '../../../base/deadline.ts'
 import { messageOf } from '../../../base/error-text.ts'
-import { canonicalJson } from '../../../base/json.ts'
+import { byteLength, canonicalJson } from '../../../base/json.ts'
+import { limits } from '../../../base/limits.ts'
 import type { Action } from '../../../contract/action.ts'
 import { actionsIn } from '../../../contract/action.ts'
 import { CALLER_TOOL, isModelAsked, type ModelAsked } from '../../../contract/model-asked.ts'
@@ -252,9 +253,13 @@ export class AskedModels implements ScopeFeature {
     const { trace_id } = turn.head
     const left: string[] = []
     const refused: RefusedCall[] = []
+    let said = 0
     const sink: AnswerSink = {
       streams: asked.streams,
-      said: (text) => out.write({ line: 'text', text }),
+      said: (text) => {
+        demandRecordable((said += byteLength(text)))
+        out.write({ line: 'text', text })
+      },
       called: ({ toolName: name, input }) => {
         const id = callIdOf(trace_id)
         left.push(id)
@@ -270,7 +275,7 @@ export class AskedModels implements ScopeFeature {
       if (beside !== undefined && refused.length > 0) unit((unit) => this.#untold.add(unit, beside, refused))
       return endingOf(result, turn.seen.context.scratch)
     } catch (error) {
-      const ending = endingOfError(error, { now: now(), model: turn.model })
+      const ending = error instanceof AnswerTooLong ? tooLong(error) : endingOfError(error, { now: now(), model: turn.model })
       const text = hide(ending.error ?? messageOf(error))
       return { ...ending, error: asked.behind ? text.replaceAll(asked.behind.key, '***') : text }
     } finally {
@@ -335,6 +340,23 @@ export class AskedModels implements ScopeFeature {
 
 const recordOf = ({ turn_id, head, since, started_seq }: Turn): TurnRecord => ({ turn_id, head, since, started_seq })
 
+/** A model's answer that is larger than what a scope records of one. */
+class AnswerTooLong extends Error {
+  override readonly name = 'AnswerTooLong'
+}
+
+function demandRecordable(bytes: number): void {
+  if (bytes <= limits.result_bytes) return
+  const most = `${limits.result_bytes} bytes in UTF-8`
+  throw new AnswerTooLong(`the answer of the model is longer than ${most}, which is the limit: ask for less, such as by max_tokens`)
+}
+
+/** What follows is the fault of the answer: neither the agent's nor the provider's. */
+function tooLong({ message }: AnswerTooLong): TurnEnding {
+  const fault = { fault: 'refused' as const, status: 502, retry_after_ms: null, detail: message }
+  return { status: 'failed', result: null, error: message, fault }
+}
+
 const LEFT = /the caller left/
 const WAITS: readonly AnswerLine[] = [{ line: 'text', text: 'This call waits for a person: the scope lists its approval.' }]
 
@@ -355,9 +377,10 @@ function errorOf({ status, fault, until }: TurnEnding, error: string | null, now
   if (fault?.fault === 'refused')
     return {
       status: fault.status ?? 400,
-      reason: fault.status === SPENT ? 'refused' : 'model',
+      reason: isSpent(fault) ? 'refused' : 'model',
       message: fault.detail,
       retry_after_s: null,
+      is_final: true,
     }
   if (status === 'waiting') {
     const after = fault?.retry_after_ms
