@@ -86,7 +86,8 @@ export function spanOf(read: readonly (readonly number[])[]): NumberRange | null
 export function farSpanOf(values: readonly number[]): NumberRange | null {
   if (values.length === 0) return null
   const [low, high] = rangeOf(values)
-  return [rounded(low - (high - low)), rounded(high + (high - low))]
+  const width = high - low
+  return [rounded(low - width, width), rounded(high + width, width)]
 }
 
 const rangeOf = (values: readonly number[]): NumberRange => [
@@ -97,9 +98,23 @@ const rangeOf = (values: readonly number[]): NumberRange => [
 /** A range includes no zero where no value was zero: a refund of nothing is another case. */
 function widened(values: readonly number[]): NumberRange {
   const [low, high] = rangeOf(values)
-  const gap = ((high - low) * GAPS) / values.length
-  const [least, most] = [rounded(low - gap), rounded(high + gap)]
+  const width = high - low
+  const gap = (width * GAPS) / values.length
+  const [least, most] = [rounded(low - gap, gap), rounded(high + gap, gap)]
   return [low > 0 && least <= 0 ? low : least, high < 0 && most >= 0 ? high : most]
 }
 
-const rounded = (value: number): number => Number(value.toPrecision(6))
+/** So many digits name a number in full. */
+const ALL_DIGITS = 17
+
+/**
+ * To six digits, or more where values are large and close: the number moves by less than a
+ * tenth of `gap`, so that a range still holds all that it was made of.
+ */
+function rounded(value: number, gap: number): number {
+  for (let digits = 6; digits < ALL_DIGITS; digits += 1) {
+    const short = Number(value.toPrecision(digits))
+    if (short === value || Math.abs(short - value) * 10 < gap) return short
+  }
+  return value
+}
