@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { canonicalJson } from '../base/json.ts'
+import { jsonHash } from '../base/json-hash.ts'
 import { action, actionsIn, readsOutputs, toolCallOf, type Action } from './action.ts'
 import type { ScopeLicence } from './licence.ts'
 import type { InMs } from '../base/time.ts'
@@ -137,8 +136,7 @@ export type SkillAct = Extract<Act, { act: 'run_skill' }>
 
 /** `skill_id` may name a version. The inputs are hashed, since acts are logged. */
 export function skillAct(skill_id: string, inputs: Record<string, unknown>): SkillAct {
-  const inputs_hash = createHash('sha256').update(canonicalJson(inputs)).digest('hex')
-  return { act: 'run_skill', skill_id, inputs_hash }
+  return { act: 'run_skill', skill_id, inputs_hash: jsonHash(inputs) }
 }
 
 /** An id without a version follows the skill and matches any of its versions. */

@@ -74,9 +74,6 @@ type JudgedEvent = { ok: true; event: Event } | Refused
 /** Maximum size of the id, scope, source, timestamp and meta that withDefaults may add. */
 const MOST_ADDED_BYTES = 1500
 
-/** The sender of events that arrive with a key, also over a socket that it opened. */
-export const senderOf = (key_id: string): string => `key:${key_id}`
-
 /**
  * Validates one event of a caller, and searches it for secrets: no later step searches it again. It
  * never throws.

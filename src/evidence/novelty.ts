@@ -1,3 +1,4 @@
+import { senderOf } from '../contract/sender.ts'
 import { isJsonFields } from '../base/json.ts'
 import { numbersIn, type NumberReading } from './numbers.ts'
 import { emptyTaught, type TaughtShapes, teachShape, unseenShare } from './drift.ts'
@@ -24,7 +25,7 @@ type Sent = { source: string; meta: { sender?: string | undefined } }
 /** The sender is the key that an event was sent with, as for what is learned. */
 export function traitsOf(event: Sent & object): EventTraits {
   const numbers = Object.entries(event).flatMap(([name, value]) => (NAMING.has(name) || name === 'type' ? [] : readingsOf(name, value)))
-  return { sender: event.meta.sender ?? event.source, numbers }
+  return { sender: senderOf(event), numbers }
 }
 
 const DEEPEST = 3

@@ -1,3 +1,4 @@
+import { senderOf } from '../../contract/sender.ts'
 import type { Event } from '../../core/event.ts'
 import { isModelAsked } from '../../contract/model-asked.ts'
 import type { EditedInputs, WaitingStep } from '../../contract/approval.ts'
@@ -10,17 +11,7 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import { declaredDestinations, type GivenBefore, knownArguments, openArguments, type Planned } from '../../skills/plan/compile.ts'
 import { onlyReads, shownNames } from '../../tools/define-tool.ts'
 import { destinationsIn, keysIn, readsAddress, readsNamed, type Destination } from '../../tools/origins/destinations.ts'
-import {
-  doubtsOf,
-  mayDirect,
-  namesOf,
-  originOf,
-  originText,
-  senderOf,
-  type Sources,
-  type Text,
-  weakest,
-} from '../../tools/origins/origin-of.ts'
+import { doubtsOf, mayDirect, namesOf, originOf, originText, type Sources, type Text, weakest } from '../../tools/origins/origin-of.ts'
 import { isMask } from '../../traces/redact.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import type { EffectRequest } from './effect.ts'

@@ -8,7 +8,8 @@ import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Clean, SecretHider } from '../../base/secrets.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
-import { declaredTypes, type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
+import { declaredTypes, type EventRules, parseEvent } from '../../events/parse-event.ts'
+import { senderOfKey } from '../../contract/sender.ts'
 import { idIn, type ReadCommand, type SocketCommands } from './socket-command.ts'
 import type { KeyCheck, Attachment, Sockets } from './sockets.ts'
 import { z } from 'zod'
@@ -56,7 +57,7 @@ export class SocketMessages {
       types: agents.eventTypes,
       declared: declaredTypes(settings().event_types),
       defaults: { now: now(), source },
-      sender: senderOf(key_id),
+      sender: senderOfKey(key_id),
       role: decides_as ? senderRole({ key_id, roles: [decides_as.is_admin ? 'admin' : 'operator'] }) : undefined,
       heard: true,
       scope,

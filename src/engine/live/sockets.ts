@@ -1,7 +1,7 @@
 import { keyDeleted, type AnswerPart, type Connect, tooFarBehind } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
 import { WATCHER } from '../../contract/watcher.ts'
-import { senderOf } from '../../events/parse-event.ts'
+import { senderOfKey } from '../../contract/sender.ts'
 import { byteLength } from '../../base/json.ts'
 import type { SecretHider } from '../../base/secrets.ts'
 import type { Log } from '../log/log.ts'
@@ -256,7 +256,7 @@ export class SocketFeed {
 
   hears(sender: string): boolean {
     for (const { connection_id, key_id } of this.#attachments.values())
-      if (connection_id !== WATCHER && senderOf(key_id) === sender) return true
+      if (connection_id !== WATCHER && senderOfKey(key_id) === sender) return true
     return false
   }
 

@@ -1,3 +1,4 @@
+import { senderOf } from '../../contract/sender.ts'
 import type { LeaseAnswer, LeaseAsked, LeaseReport } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import type { MoneyBudget, SharedBudget } from '../../contract/settings/budget.ts'
@@ -187,7 +188,7 @@ export class Money {
 
   #budgets(claimed: readonly Claim[]): { budget: MoneyBudget; name: string | null }[] {
     const own = this.#parts.budget()
-    const senders = Array.from(new Set(claimed.map(({ event: { meta, source } }) => meta.sender ?? source)))
+    const senders = Array.from(new Set(claimed.map(({ event }) => senderOf(event))))
     const shared = this.#parts.shared(senders).map((budget) => ({ budget, name: budget.name }))
     return own ? [{ budget: own, name: null }, ...shared] : shared
   }

@@ -4,7 +4,7 @@ import type { RouteEnv } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import { DEFAULT_SCOPE, type Event, scopeName, randomHex } from '../../core/event.ts'
 import { iso } from '../../base/time.ts'
-import { senderOf } from '../../events/parse-event.ts'
+import { senderOfKey } from '../../contract/sender.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { forbidden, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 import { coversScope, hasRole, type Principal, ADMIN_KEY_ID } from '../../contract/principal.ts'
@@ -205,7 +205,8 @@ export const requires = (...roles: readonly string[]) =>
   })
 
 /** The sender whose events alone the caller may read; undefined for a viewer, who may read all. */
-export const onlyOwn = (principal: Principal): string | undefined => (hasRole(principal, 'viewer') ? undefined : senderOf(principal.key_id))
+export const onlyOwn = (principal: Principal): string | undefined =>
+  hasRole(principal, 'viewer') ? undefined : senderOfKey(principal.key_id)
 
 /** Refuses to show what came of another key's event. Its id, sent again, gives no right to it. */
 export function demandReader(principal: Principal, { id, meta }: Event): void {

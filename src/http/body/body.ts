@@ -7,7 +7,8 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { checkJson, isFields, type FieldError, type Fields, parseJson } from '../../base/check-json.ts'
 import { deploymentHider, deploymentSecrets, secretHider, type Clean } from '../../base/secrets.ts'
 import { parseCloudEvent } from '../../events/cloud-event.ts'
-import { type EventRules, type ParsedEvent, parseEvent, senderOf, declaredTypesFrom, type DeclaredTypes } from '../../events/parse-event.ts'
+import { type EventRules, type ParsedEvent, parseEvent, declaredTypesFrom, type DeclaredTypes } from '../../events/parse-event.ts'
+import { senderOfKey } from '../../contract/sender.ts'
 import type { Problem } from '../../contract/problem.ts'
 import type { Context } from 'hono'
 import { coversScope, senderRole } from '../../contract/principal.ts'
@@ -345,7 +346,7 @@ export const eventRules = ({ env, var: { principal, agents } }: Pick<Context<Aut
   union: agents.eventSchema,
   types: agents.eventTypes,
   defaults: { now: Date.now(), source: principal.name },
-  sender: senderOf(principal.key_id),
+  sender: senderOfKey(principal.key_id),
   role: senderRole(principal),
   secrets: deploymentHider(env),
   ...(scope === undefined ? {} : { scope }),

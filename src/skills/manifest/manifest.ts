@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { byteLength, canonicalJson, hashJson } from '../../base/json.ts'
+import { byteLength, hashJson } from '../../base/json.ts'
+import { jsonHash } from '../../base/json-hash.ts'
 import { checkJson, type FieldError } from '../../base/check-json.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { fromZod } from '../../contract/problem.ts'
@@ -234,10 +234,10 @@ export function hashPlan({ plan: { budget: _budget, ...plan } }: Manifest): Prom
   return hashJson({ ...plan, steps, compensation })
 }
 
-/** SHA-256 of the manifest, 64 hex digits: the same whatever the order of its fields. */
 /** As `hashManifest`, which is asynchronous. */
-export const manifestHash = oncePer((manifest: Manifest): string => createHash('sha256').update(canonicalJson(manifest)).digest('hex'))
+export const manifestHash = oncePer((manifest: Manifest): string => jsonHash(manifest))
 
+/** SHA-256 of the manifest, 64 hex digits: the same whatever the order of its fields. */
 export const hashManifest = (manifest: Manifest): Promise<string> => hashJson(manifest)
 
 /** The schema of what authors write, as JSON Schema. */

@@ -2,6 +2,7 @@ import type { TrustedText } from '../../contract/settings/origins.ts'
 import { ADMIN_KEY_ID, hasRole, matchesScope, ROLE } from '../../contract/principal.ts'
 import type { Doubt, Origin } from '../../contract/origin.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
+import { senderOf } from '../../contract/sender.ts'
 import type { Event } from '../../core/event.ts'
 import { secretHider } from '../../base/secrets.ts'
 import type { Destination } from './destinations.ts'
@@ -10,8 +11,6 @@ import { formOf, type Field } from './values.ts'
 
 /** A text that directs nothing by itself. `in`: its event type or tool. */
 export type Text = { in: string; place: string; said: string; text: string; sender?: string | undefined }
-
-export const senderOf = ({ meta, source }: Event): string => meta.sender ?? source
 
 /** True for an event whose words direct. An agent made an event that derives from another one. */
 export const mayDirect = (event: Event, settings: Directing): boolean =>

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { Context } from 'hono'
 import type { z } from '@hono/zod-openapi'
 import type { Clean } from '../../../base/secrets.ts'
 import { answersIn } from '../agent/answers.ts'
-import { canonicalJson } from '../../../base/json.ts'
+import { jsonHash } from '../../../base/json-hash.ts'
 import { isAsked, type DecisionAsked } from '../../../contract/decision-asked.ts'
 import type { decisionResponse } from '../../../contract/decision-answers.ts'
 import type { EventOutcome } from '../../../contract/event-record.ts'
@@ -40,7 +39,7 @@ async function answer(c: Context<AuthEnv>, { query: { timeout_ms }, headers: { '
 }
 
 /** The id of an event includes the caller's key, so that callers do not share idempotency keys. */
-const hashOf = (value: unknown): string => createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 32)
+const hashOf = (value: unknown): string => jsonHash(value, 32)
 
 /** The same key must ask the same. A failed decision is asked again. */
 async function repeat(stub: ScopeApi, { id, request_hash }: DecisionAsked, by: string): Promise<void> {

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { authorOf } from '../agent/middle.ts'
 import { riskIn } from '../../../agent/risk.ts'
 import { actNameOf } from '../../../contract/act-name.ts'
 import type { Agreement } from '../../../contract/agreement.ts'
-import { canonicalJson } from '../../../base/json.ts'
+import { jsonHash } from '../../../base/json-hash.ts'
 import type { Action } from '../../../contract/action.ts'
 import type { Left } from '../contract/entry.ts'
 import type { Act, ReflexVersion } from '../../../contract/reflex.ts'
@@ -151,9 +150,7 @@ export class MiddleProof implements ScopeFeature {
 
   #hashOf(setting: DecisionModelSetting): string {
     const model = setting.model ?? decisionModelName(this.#parts.env)
-    return createHash('sha256')
-      .update(canonicalJson([setting, model]))
-      .digest('hex')
+    return jsonHash([setting, model])
   }
 }
 

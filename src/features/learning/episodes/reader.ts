@@ -1,3 +1,4 @@
+import { senderOf } from '../../../contract/sender.ts'
 import type { EditedInputs } from '../../../contract/approval.ts'
 import { teacher as teacherShape } from '../../../contract/certificate.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
@@ -201,7 +202,7 @@ export class EpisodeReader {
       log_seq: decided.log_seq,
       place,
       teacher,
-      source: event.meta.sender ?? event.source,
+      source: senderOf(event),
       ...(event.meta.role && { role: event.meta.role }),
       saw,
       goal: { text, labels },

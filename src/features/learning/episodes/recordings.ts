@@ -1,3 +1,4 @@
+import { senderOf } from '../../../contract/sender.ts'
 import { isJsonFields } from '../../../base/json.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Recording } from '../../replay/recording.ts'
@@ -38,7 +39,7 @@ export function tracesOf(recording: Recording): Trace[] {
           trace_id,
           at: decided.at,
           place: placeOf({ agent, deployment, settings }, decided.agent),
-          ...(first && { source: first.meta.sender ?? first.source }),
+          ...(first && { source: senderOf(first) }),
           goal: { text: textOf(about), labels: [...settings.goal_labels] },
           ...(decided.blackboard && { blackboard: decided.blackboard }),
           acts: decided.acts.map(({ act }) => act),

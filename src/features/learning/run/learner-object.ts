@@ -8,7 +8,7 @@ import type { LearnerApi, LearnStart } from '../contract/learner-api.ts'
 import { type EvidencePart, learnKinds, MOST_WINDOW, type ReadPlace, type StartedRun } from '../contract/runs.ts'
 import type { LearningSettings } from '../contract/setting.ts'
 import type { Env } from '../../../env.ts'
-import { senderOf } from '../../../events/parse-event.ts'
+import { senderOfKey } from '../../../contract/sender.ts'
 import { teachingKeys } from '../../../store/access/keys.ts'
 import { writeRun } from '../store/learn-runs.ts'
 import { storeOf } from '../../../store/store.ts'
@@ -80,7 +80,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       return { run_id: run.run_id, status: run.status, already_running: true }
     }
     const teaching = await teachingKeys(storeOf(this.env), request.scope).catch(() => [])
-    const trusted_sources = [...(request.trusted_sources ?? []), ...teachers, ...teaching.map(senderOf)]
+    const trusted_sources = [...(request.trusted_sources ?? []), ...teachers, ...teaching.map(senderOfKey)]
     const fresh = { ...newRun({ ...request, trusted_sources }, settings.learning, Date.now()), asks_nothing: teachers.length > 0 }
     const is_off = fresh.quiet && settings.learning.mode === 'off'
     const begun = is_off ? ended(fresh, 'done', 'The setting learning.mode is off.', Date.now()) : fresh

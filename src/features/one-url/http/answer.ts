@@ -7,7 +7,7 @@ import { coversScope, senderRole } from '../../../contract/principal.ts'
 import { escapedName } from '../../../contract/scope.ts'
 import { MODEL_ASKED } from '../../../contract/model-asked.ts'
 import { newTraceId, scopeName } from '../../../core/event.ts'
-import { senderOf } from '../../../events/parse-event.ts'
+import { senderOfKey } from '../../../contract/sender.ts'
 import { traceContextOf } from '../../../events/traceparent.ts'
 import { LineReader } from '../../../base/json-lines.ts'
 import { warn } from '../../../base/warn.ts'
@@ -104,7 +104,7 @@ function askedOf<Body>(c: Context<AuthEnv>, { api }: ProviderForm<Body>, { parse
   const continued = traceOf(request)
   const place = continued === null ? (given ?? { trace_id: newTraceId() }) : { trace_id: continued }
   const role = senderRole(principal)
-  const known = { sender: senderOf(principal.key_id), ...(role && { role }), heard: true as const }
+  const known = { sender: senderOfKey(principal.key_id), ...(role && { role }), heard: true as const }
   const meta = { correlation_id: null, causation_id: null, ...place, ...known }
   const key = callersKey(c)
   return {

@@ -1,15 +1,12 @@
-import { createHash } from 'node:crypto'
-import { canonicalJson } from '../../../base/json.ts'
+import { jsonHash } from '../../../base/json-hash.ts'
 import type { Database, Unit } from '../../../kernel/unit.ts'
 
 const KEY = 'allowed_calls'
 /** Approved calls that were not made yet; the oldest are forgotten. */
 const MOST = 100
 
+/** A model that makes a call again may write its arguments in another order: their hash is one. */
 type Call = { tool: string; arguments_hash: string }
-
-/** A model that makes a call again may write its arguments in another order. */
-const hashOf = (input: unknown): string => createHash('sha256').update(canonicalJson(input)).digest('hex')
 
 /** Calls that persons have approved, and that callers may make once. */
 export class Allowed {
@@ -20,14 +17,14 @@ export class Allowed {
   }
 
   add(unit: Unit, tool: string, input: unknown): void {
-    unit.write(KEY, [...this.#calls(), { tool, arguments_hash: hashOf(input) }].slice(-MOST))
+    unit.write(KEY, [...this.#calls(), { tool, arguments_hash: jsonHash(input) }].slice(-MOST))
   }
 
   /** True once for each approval of this call. */
   take(unit: Unit, tool: string, input: unknown): boolean {
     const calls = this.#calls()
     if (calls.length === 0) return false
-    const arguments_hash = hashOf(input)
+    const arguments_hash = jsonHash(input)
     const at = calls.findIndex((one) => one.tool === tool && one.arguments_hash === arguments_hash)
     if (at < 0) return false
     unit.write(KEY, calls.toSpliced(at, 1))
