@@ -126,7 +126,7 @@ export class TurnLedger {
   }
 }
 
-/** A refusal is an answer of the provider, but for one of the scope's own budget. */
+/** True for a refusal of the provider: the scope's own budget refuses, too. */
 const providerRefused = ({ fault }: TurnEnding): boolean => fault?.fault === 'refused' && !isSpent(fault)
 
 type EndedTurn = { status: TurnEnd; result: unknown; error: string | null; stack?: string | null }

@@ -351,7 +351,7 @@ function demandRecordable(bytes: number): void {
   throw new AnswerTooLong(`the answer of the model is longer than ${most}, which is the limit: ask for less, such as by max_tokens`)
 }
 
-/** What follows is the fault of the answer: neither the agent's nor the provider's. */
+/** The ending of such a turn: neither the agent nor the provider is at fault. */
 function tooLong({ message }: AnswerTooLong): TurnEnding {
   const fault = { fault: 'refused' as const, status: 502, retry_after_ms: null, detail: message }
   return { status: 'failed', result: null, error: message, fault }
