@@ -1,37 +1,67 @@
 import { msOf, nameOf, withoutRow } from '../queued.ts'
 import { HASH_DIGITS, packHash, type PackedEvent } from './format.ts'
-import { INDEX_LEVELS, indexPlace, INDEX_SLOT, ENTRY_BYTES, NAME_DIGITS } from './index-place.ts'
+import { INDEX_LEVELS, indexPlace, INDEX_SLOT, ENTRY_BYTES, NAME_DIGITS, shareIn } from './index-place.ts'
 import { noGaps } from './missing.ts'
 import { packDatabases } from '../store.ts'
 import { askPacks, eachOnce, FULL, packKey, readPacksAt, type PackAt } from './rows.ts'
 
-/** Packs that one hash may have in a row of the index. */
-const MOST_PACKS = 500
+/** Packs that one hash may have in a row of the index, and those that it mostly has. */
+const PACKS_OF_HASH = { most: 500, few: 4 }
 
 const SMALL = `SELECT DISTINCT CAST(packs.id AS TEXT) AS id FROM packs CROSS JOIN json_each(?1) AS asked
   WHERE packs.id < ${FULL} AND accepted_at >= ?2 AND instr(hashes, unhex(asked.value)) > 0`
-const INDEXED = `SELECT asked.value->>0 AS hash, packs,
-    hex(substr(entries, instr(entries, unhex(asked.value->>0)), ${ENTRY_BYTES * MOST_PACKS})) AS found
-  FROM json_each(?1) AS asked CROSS JOIN pack_index
-    ON place >= asked.value->>1 AND place < asked.value->>1 + ${INDEX_SLOT} AND accepted_at >= ?2 AND instr(entries, unhex(asked.value->>0)) > 0`
+
+/** Entries about the place that a hash has in a row if hashes are spread evenly. */
+const NEAR = 400
+const entryAt = (nth: string): string => `substr(entries, (${nth}) * ${ENTRY_BYTES} + 1, ${HASH_DIGITS / 2})`
+/**
+ * Entries have the order of their hashes: if the ones about the expected place begin before the
+ * hash and end after it, the others cannot have it. A row is read once for all hashes of its part.
+ */
+const INDEXED = `WITH asked (place, hash, share) AS MATERIALIZED (SELECT value->>0, unhex(value->>1), value->>2 FROM json_each(?1)),
+    near AS (SELECT hash, packs, entries, octet_length(entries) / ${ENTRY_BYTES} AS count,
+        max(0, CAST(octet_length(entries) / ${ENTRY_BYTES} * share AS INTEGER) - ${NEAR / 2}) AS least
+      FROM (SELECT DISTINCT place FROM asked) AS part CROSS JOIN pack_index
+        ON pack_index.place >= part.place AND pack_index.place < part.place + ${INDEX_SLOT} AND accepted_at >= ?2
+      CROSS JOIN asked ON asked.place = part.place),
+    found AS (SELECT hash, packs, entries,
+        CASE WHEN (least = 0 OR ${entryAt('least')} < hash) AND (least + ${NEAR} >= count OR ${entryAt(`least + ${NEAR}`)} > hash)
+          THEN least * ${ENTRY_BYTES} + nullif(instr(substr(entries, least * ${ENTRY_BYTES} + 1, ${NEAR * ENTRY_BYTES}), hash), 0)
+          ELSE nullif(instr(entries, hash), 0) END AS start
+      FROM near)
+  SELECT hex(hash) AS hash, packs, hex(substr(entries, start, ?3 * ${ENTRY_BYTES})) AS found FROM found WHERE start IS NOT NULL`
+
+type Indexed = { hash: string; packs: string; found: string }
 
 /** Ids of the packs that may have one of these ids of events or traces. */
 async function packsWith(db: D1Database, texts: readonly string[], since: number): Promise<string[]> {
   const hashes = texts.map(packHash)
-  const places = hashes.flatMap((hash) => Array.from({ length: INDEX_LEVELS }, (_, level) => [hash, indexPlace(level, hash)]))
-  const [small, indexed] = await db.batch<{ id: string; hash: string; packs: string; found: string }>([
+  const { few, most } = PACKS_OF_HASH
+  const [small, indexed] = await db.batch<Indexed & { id: string }>([
     db.prepare(SMALL).bind(JSON.stringify(hashes), since),
-    db.prepare(INDEXED).bind(JSON.stringify(places), since),
+    indexStatement(db, hashes, { since, entries: few }),
   ])
-  const found = (indexed?.results ?? []).flatMap(({ hash, packs, found: entries }) => {
-    const ids = JSON.parse(packs) as string[]
-    const nths: number[] = []
-    // Entries of one hash follow each other.
-    for (let at = 0; entries.startsWith(hash.toUpperCase(), at); at += ENTRY_BYTES * 2)
-      nths.push(Number.parseInt(entries.slice(at + HASH_DIGITS, at + HASH_DIGITS + NAME_DIGITS), 16))
-    return nths.flatMap((nth) => ids[nth] ?? [])
-  })
-  return [...new Set([...(small?.results ?? []).map(({ id }) => id), ...found])]
+  const rows = (indexed?.results ?? []).map((row) => ({ hash: row.hash, packs: packsOf(row) }))
+  const full = rows.flatMap(({ hash, packs }) => (packs.length === few ? [hash] : []))
+  const more = full.length === 0 ? null : await indexStatement(db, full, { since, entries: most }).all<Indexed>()
+  const found = [...rows.map(({ packs }) => packs), ...(more?.results ?? []).map(packsOf)]
+  return [...new Set([...(small?.results ?? []).map(({ id }) => id), ...found.flat()])]
+}
+
+function indexStatement(db: D1Database, hashes: readonly string[], { since, entries }: { since: number; entries: number }) {
+  const places = hashes.flatMap((hash) =>
+    Array.from({ length: INDEX_LEVELS }, (_, level) => [indexPlace(level, hash), hash, shareIn(level, hash)]),
+  )
+  return db.prepare(INDEXED).bind(JSON.stringify(places), since, entries)
+}
+
+/** The packs of the hash in a row, whose entries of one hash follow each other. */
+function packsOf({ hash, packs, found }: Indexed): string[] {
+  const ids = JSON.parse(packs) as string[]
+  const nths: number[] = []
+  for (let at = 0; found.startsWith(hash, at); at += ENTRY_BYTES * 2)
+    nths.push(Number.parseInt(found.slice(at + HASH_DIGITS, at + HASH_DIGITS + NAME_DIGITS), 16))
+  return nths.flatMap((nth) => ids[nth] ?? [])
 }
 
 /** Packs that are read at once for a look-up, and texts that are asked for in one statement. */

@@ -22,6 +22,12 @@ export const partPlace = (level: number, part: number): number => level * LEVEL_
 export const indexPlace = (level: number, hash: string): number =>
   partPlace(level, Number(BigInt(`0x${hash}`) >> (BigInt(HASH_DIGITS * 4) - BigInt(level) * FAN_BITS)))
 
+/** The place of the hash among all that its part may have, from 0 to 1. */
+export function shareIn(level: number, hash: string): number {
+  const bits = BigInt(HASH_DIGITS * 4)
+  return Number(BigInt.asUintN(Number(bits), BigInt(`0x${hash}`) << (BigInt(level) * FAN_BITS))) / 2 ** Number(bits)
+}
+
 export const levelOf = (place: number): number => Math.floor(place / LEVEL_SLOT)
 /** The place of the part, without the number of the row. */
 export const partOf = (place: number): number => Math.floor(place / INDEX_SLOT) * INDEX_SLOT

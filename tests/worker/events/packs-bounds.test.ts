@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Event } from '../../../src/core/event.ts'
 import { listEvents } from '../../../src/store/events.ts'
 import { packedAmong } from '../../../src/store/packs/find.ts'
 import { packStatement } from '../../../src/store/packs/rows.ts'
@@ -101,6 +102,36 @@ test('a look-up of a trace unpacks no more than a bounded number of its events',
   expect(await eventsOfTraces(db, [trace_id], ALL)).toHaveLength(5000)
   // Five thousand events are in 25 packs.
   expect(packs).toBeLessThan(40)
+})
+
+describe('a row of the index', () => {
+  const indexed = async (events: readonly Event[]) => {
+    await write(
+      'a',
+      events.map((event, index) => reportOf(event, { nth: index + 1 })),
+    )
+    await mergePacks(env.DB, START + DAY_MS)
+    expect(await env.DB.prepare('SELECT count(*) AS n FROM pack_index').first('n')).toBe(1)
+  }
+
+  test('finds its packs also if its hashes are not spread evenly', async () => {
+    const events = Array.from({ length: 1100 }, (_, index) => eventAt('a', START + index))
+    await indexed(events)
+    const low = `${'0'.repeat(16)}0000`.repeat(3000)
+    await env.DB.prepare('UPDATE pack_index SET entries = unhex(?1 || hex(entries))').bind(low).run()
+    const asked = events.filter((_, index) => index % 20 === 0)
+    expect((await packedAmong(env.DB, asked)).size).toBe(asked.length)
+  })
+
+  test('finds all packs of a trace that has many', async () => {
+    const trace_id = eventAt('a', START).meta.trace_id
+    const events = Array.from({ length: 1500 }, (_, index) => {
+      const event = eventAt('a', START + index)
+      return { ...event, meta: { ...event.meta, trace_id, parent_id: '00f067aa0ba902b7' } }
+    })
+    await indexed(events)
+    expect(await eventsOfTraces(env.DB, [trace_id], ALL)).toHaveLength(1500)
+  })
 })
 
 test('a page of the newest events does not read all packs', async () => {
