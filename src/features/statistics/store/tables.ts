@@ -1,4 +1,4 @@
-import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 import { buckets, families } from '../contract/statistics.ts'
 
 const bucketOf = {
@@ -21,11 +21,14 @@ export const statistics = sqliteTable(
  * The numbers of many scopes with few events. A row has the scopes whose hash begins with `part`:
  * `scopes` has the values of each as JSONB, or as text in rows of before; `seqs` the last entry of
  * its log. A row of `statistics` hides the values of its scope.
+ *
+ * The table has rowids: without them SQLite reads each row that it compares with a key, of up to
+ * 400 kB, as a whole.
  */
 export const statisticsPacks = sqliteTable(
   'statistics_packs',
   { ...bucketOf, part: text().notNull(), revision: integer().notNull(), scopes: text().notNull(), seqs: text().notNull() },
-  (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.part] })],
+  (table) => [unique('statistics_packs_bucket').on(table.family, table.bucket, table.start, table.part)],
 )
 
 /** Answers of scopes to the queue, until `statistics_packs` has them: JSON after JSON. */
