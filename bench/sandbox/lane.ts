@@ -25,7 +25,7 @@ export class Lane extends DurableObject<{ DB: D1Database }> {
     const counters = new ScopeCounters(database)
     const statistics = new Statistics({ database, log, db: this.env.DB, scope: 'bench', now, agent: () => ({ trigger: async () => null }) })
     const nothing = () => {}
-    const idle = { flush: nothing, failed: nothing, by: nothing, arm: nothing }
+    const idle = { unfinished: false, ended: nothing, flush: nothing, failed: nothing, by: nothing, arm: nothing }
     const parts = { database, log, counters, deferred: idle, guard: idle, alarm: idle, outbox: idle, reset: nothing, now }
     const unit = unitOfWork({ ...parts, buffered: [statistics] })
     const journal = new EffectJournal({ database, done_keys: new DoneKeys(database) })

@@ -16,8 +16,11 @@ export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'set
   features: readonly ScopeFeature[]
   actions: Pick<Actions, 'queue' | 'atOnce'>
 }
-/** `via` is null for events that are already stored. `agent` is the name of the scope's agent. */
-type How = { via: Via | null; meeting: OverlapSituation; agent: string }
+/**
+ * `via` is null for events that are already stored. `agent` is the name of the scope's agent.
+ * `holds`: events that wait for a turn are stored with its end, if it ends within the task.
+ */
+type How = { via: Via | null; meeting: OverlapSituation; agent: string; holds: () => boolean }
 
 /**
  * Writes decisions in one unit: log, inbox, context and settlements. Then each action is queued or
@@ -29,7 +32,9 @@ export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: H
   const basis = via ? parts.basis(unit) : null
   const applied = decisions.map((decision) => record(unit, decision, { ...how, basis }, parts))
   const rows = applied.map(({ row }) => row)
-  if (via) inbox.insert(unit, rows)
+  const waits = rows.some(({ status, in_context }) => in_context && status === 'pending')
+  if (via && waits && how.holds()) inbox.hold(unit, rows)
+  else if (via) inbox.insert(unit, rows)
   else
     inbox.update(
       unit,
@@ -42,7 +47,6 @@ export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: H
   }
   retryFailed(unit, decisions, how.agent, parts)
   const next = applied.flatMap((one) => followed(unit, one, parts))
-  const waits = rows.some(({ status, in_context }) => in_context && status === 'pending')
   return waits ? [...next, { do: 'think', interrupts: applied.some(({ arrival }) => arrival === 'interrupts') }] : next
 }
 

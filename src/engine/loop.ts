@@ -6,6 +6,7 @@ import type { Event } from '../core/event.ts'
 import { apply, type ApplyParts } from './apply.ts'
 import type { Next } from './feature.ts'
 import { CALLER, together, type GuardedWork, type Guard } from './upkeep/guard.ts'
+import { inBackground } from './log/failures.ts'
 import type { Stored, Inbox } from './inbox/inbox.ts'
 import type { Sockets } from './live/sockets.ts'
 import type { Unit, UnitOfWork } from '../kernel/unit.ts'
@@ -19,6 +20,10 @@ type LoopParts = ApplyParts &
   }
 
 const PERCEIVE_BATCH = 1000
+/** Steps of promises before events are written without the end of their turn: a no takes 15. */
+const MOST_HOPS = 100
+const never = () => false
+const STORED = { via: null, holds: never }
 /** Ways on which events come from outside the scope. */
 const OUTSIDE: ReadonlySet<Via> = new Set(['http', 'queue', 'socket'])
 
@@ -29,7 +34,8 @@ const OUTSIDE: ReadonlySet<Via> = new Set(['http', 'queue', 'socket'])
  * 2. perceive: the agent's filters judge it, and it joins the context.
  * 3. react: the chain of reflexes may act on it. `decide` does 2 and 3, and only reads.
  * 4. act: actions run at once or wait for the effect lane. `apply` writes 1 to 4 in one unit.
- * 5. think: after the commit, `follow` starts a turn, which runs the agent's trigger.
+ * 5. think: after the commit, `follow` starts a turn, which runs the agent's trigger. If the scope
+ *    is idle, the commit waits for a turn that ends within the task, and writes its end as well.
  * 6. settle: the end of the turn or action gives the event its only outcome (G1).
  * 7. replicate: what follows the log (`Follower`) counts and notes it after the commit, and the
  *    outbox copies the outcome to D1.
@@ -56,8 +62,27 @@ export class Loop {
     return inbox.open >= settings().inbox_limit
   }
 
-  /** Accepts all events or none. */
-  accept(events: readonly Clean<Event>[], via: Via): Accepted {
+  /**
+   * Accepts all events or none. A turn that ends within the task, such as one whose condition does
+   * not hold, is written with them. Answers once they are written, before anybody follows.
+   */
+  arrive(events: readonly Clean<Event>[], via: Via, answer: (accepted: Accepted) => void): void {
+    const { turns, inbox, deferred } = this.#parts
+    const accepted = this.accept(events, via, () => inbox.open === 0 && turns.startsAtOnce)
+    if (!deferred.unfinished) return answer(accepted)
+    deferred.once(() => answer(accepted))
+    inBackground(this.#finish())
+  }
+
+  /** The turn has ended in the meantime, or the events are written without its end. */
+  async #finish(): Promise<void> {
+    const { deferred, unit } = this.#parts
+    for (let hops = 0; deferred.unfinished && hops < MOST_HOPS; hops += 1) await Promise.resolve()
+    if (deferred.unfinished) unit(() => {}, together('turn'))
+  }
+
+  /** Accepts all events or none. `holds`: a turn may be written with them, and a unit follows. */
+  accept(events: readonly Clean<Event>[], via: Via, holds = never): Accepted {
     const { inbox, view, unit, settings, budget } = this.#parts
     const limit = settings().inbox_limit
     // Always accept timer ticks, which nobody could resend.
@@ -70,7 +95,7 @@ export class Loop {
       const fresh = inbox.fresh(OUTSIDE.has(via) ? events.map((event) => this.#heard(event)) : events)
       budget.money()?.noteRows(unit)
       unit.count({ accepted: fresh.length, duplicates: events.length - fresh.length })
-      return { fresh: new Set(fresh.map(({ event }) => event.id)), next: this.#react(unit, fresh, via) }
+      return { fresh: new Set(fresh.map(({ event }) => event.id)), next: this.#react(unit, fresh, { via, holds }) }
     }, of)
     this.follow(next)
     return { ok: true, receipts: view.receipts(events, fresh) }
@@ -96,7 +121,7 @@ export class Loop {
     if (guard.careful('event')) return void this.#perceiveCarefully()
     for (let more = true; more;) {
       const stored = inbox.unperceived(now(), PERCEIVE_BATCH)
-      if (stored.length > 0) this.follow(unit((unit) => this.#react(unit, stored, null), together('event')))
+      if (stored.length > 0) this.follow(unit((unit) => this.#react(unit, stored, STORED), together('event')))
       more = stored.length === PERCEIVE_BATCH
     }
   }
@@ -125,10 +150,10 @@ export class Loop {
   }
 
   /** Decides on events in order, and applies each part before a decision that changes the chain. */
-  #react(unit: Unit, events: readonly Stored[], via: Via | null): Next[] {
+  #react(unit: Unit, events: readonly Stored[], { via, holds }: { via: Via | null; holds: () => boolean }): Next[] {
     const { situation, memory, agent } = this.#parts
     const next: Next[] = []
-    const how = { via, meeting: this.#meeting(), agent: agent().name }
+    const how = { via, meeting: this.#meeting(), agent: agent().name, holds }
     let rest = events
     let fuel_left = FUEL_PER_BATCH
     while (rest.length > 0) {
@@ -148,7 +173,7 @@ export class Loop {
 
   async #perceiveCarefully(): Promise<void> {
     this.#careful = true
-    const perceive = (stored: Stored, work: GuardedWork) => this.#parts.unit((unit) => this.#react(unit, [stored], null), work)
+    const perceive = (stored: Stored, work: GuardedWork) => this.#parts.unit((unit) => this.#react(unit, [stored], STORED), work)
     await perceiveOneByOne(this.#parts, (stored, work) => this.follow(perceive(stored, work)))
     this.#careful = false
   }

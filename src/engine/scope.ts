@@ -160,9 +160,10 @@ export class ScopeObject extends Answering implements api.ScopeApi {
     await reflex_sync.ready()
     // A queue message may be another Worker's, and a secret may be newer than the event.
     const clean = events.map((event) => cleanEvent(event, hider))
-    if (!packs) return loop.accept(clean, via)
+    const arrived = () => new Promise<api.Accepted>((resolve) => loop.arrive(clean, via, resolve))
+    if (!packs) return arrived()
     const ids = clean.map(({ id }) => id)
-    return outbox.unarmed(() => replica.awaiting(ids, () => answered(this.#parts, loop.accept(clean, via))))
+    return outbox.unarmed(() => replica.awaiting(ids, async () => answered(this.#parts, await arrived())))
   }
 
   async unpacked(ids: string[]) {

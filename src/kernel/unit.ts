@@ -15,6 +15,9 @@ type Write = (unit: Unit) => void
 /** Writes that wait in memory for the next unit of work, which makes them first. */
 export class Deferred {
   readonly #writes = new Set<Write>()
+  #answers: (() => void)[] = []
+  /** The end of a unit waits for the next one, which writes both: no task ends before. */
+  unfinished = false
 
   get any(): boolean {
     return this.#writes.size > 0
@@ -26,6 +29,15 @@ export class Deferred {
 
   drop(write: Write): void {
     this.#writes.delete(write)
+  }
+
+  /** Calls back once a unit has ended whose end waits. */
+  once(answer: () => void): void {
+    this.#answers.push(answer)
+  }
+
+  ended(): void {
+    for (const answer of this.#answers.splice(0)) answer()
   }
 
   flush(unit: Unit): void {
@@ -43,7 +55,7 @@ type UnitParts = {
   log: EntryWriter & { append(entries: readonly NewEntry[], now: number): number; announce(): void }
   counters: ScopeCounters
   buffered: readonly Buffered[]
-  deferred: Pick<Deferred, 'flush'>
+  deferred: Pick<Deferred, 'flush' | 'unfinished' | 'ended'>
   guard: { failed(work: GuardedWork, error: unknown): void }
   alarm: { by(at: number): void }
   /** Sets the alarm that the unit's changes need. */
@@ -65,11 +77,15 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
   let current: GuardedWork | undefined
   const commit = <Result>(unit: Unit, work: (unit: Unit) => Result): Result =>
     database.transaction(() => {
+      const held = database.held
       if (unit.depth === 1) deferred.flush(unit)
       const made = work(unit)
       // A nested unit failed, and its error was caught on the way.
       if (failure) throw failure.error
       if (unit === open && unit.depth > 1) return made
+      // The next unit writes the insertions that this one holds back, and all that follows here.
+      deferred.unfinished = database.held !== null && database.held !== held
+      if (deferred.unfinished) return made
       database.writeAll(buffered.flatMap((buffer) => buffer.changes()))
       parts.counters.write(database, log, parts.isTold?.())
       return made
@@ -101,7 +117,8 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
     current ??= of
     try {
       const made = inUnit(work)
-      if (open) return made
+      if (open || deferred.unfinished) return made
+      deferred.ended()
       log.announce()
       if (database.laid) outbox.arm()
       return made
@@ -196,6 +213,8 @@ export class Database {
   #laid: boolean
   /** Rows that were written since the object woke. */
   written = 0
+  /** Insertions that wait in memory. The next statement makes them first, whatever it is. */
+  held: (() => void) | null = null
 
   /** Without a schema to lay, the tables are there. */
   constructor(
@@ -235,6 +254,9 @@ export class Database {
 
   /** The text to run, or null if it has no effect. An insertion lays what is missing. */
   #runnable(sql: string): string | null {
+    const insert = this.held
+    this.held = null
+    insert?.()
     if (!this.#laid && NEEDS_ROWS.test(sql)) return null
     if (!this.#laid)
       this.transaction(() => {

@@ -3,7 +3,7 @@ import type { Event } from '../../core/event.ts'
 import { eventStatements, type Backoff } from '../../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
 import type { Clean } from '../../base/secrets.ts'
-import { jsonChunks } from '../../base/json.ts'
+import { byteLength, jsonChunks } from '../../base/json.ts'
 import type { Database, ScopeRow, Unit } from '../../kernel/unit.ts'
 import { eventHead } from '../log/spans.ts'
 import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
@@ -40,6 +40,8 @@ export class Inbox {
   /** Events that were accepted before this time, in ms, may have been forgotten; 0 if none were. */
   forgotten: number
   #open: number
+  /** New events that wait in memory for a turn that may end within the task, and their time. */
+  #held: { rows: ArrivedEvent[]; at: number } | null = null
 
   constructor(database: Database) {
     this.#database = database
@@ -86,10 +88,48 @@ export class Inbox {
 
   /** Stores new events with the filters' results. */
   insert(unit: Unit, judged: readonly ArrivedEvent[]): void {
-    // The events are clean, and the scope itself wrote the outcomes.
-    for (const chunk of jsonChunks(judged.map(rowOf))) unit.allHidden(insertRows, chunk, unit.now)
+    this.#write(judged, unit.now)
+    this.#took(judged)
+  }
+
+  /**
+   * Stores new events with the next statement, or with the end of a turn, which then writes each
+   * event once. The caller sees to it that a unit follows within the task.
+   */
+  hold(unit: Unit, judged: readonly ArrivedEvent[]): void {
+    this.#held = { rows: [...(this.#held?.rows ?? []), ...judged], at: unit.now }
+    this.#database.held = () => this.#release([])
+    this.#took(judged)
+  }
+
+  #took(judged: readonly ArrivedEvent[]): void {
     this.#last += judged.length
     this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length
+  }
+
+  #write(rows: readonly EventRow[], accepted_at: number): void {
+    // The events are clean, and the scope itself wrote the outcomes.
+    for (const chunk of jsonChunks(rows.map(rowOf))) this.#database.allHidden(insertRows, chunk, accepted_at)
+  }
+
+  /** Writes the events that wait in memory, these with how they ended meanwhile. */
+  #release(ended: readonly EventRow[]): void {
+    const held = this.#held
+    this.#held = this.#database.held = null
+    if (!held) return
+    const bySeq = new Map(ended.map((row) => [row.stored.seq, row]))
+    this.#write(
+      held.rows.map((row) => bySeq.get(row.stored.seq) ?? row),
+      held.at,
+    )
+  }
+
+  /** The events that a turn takes from memory, as `dueForTurn` reads them; null if none wait. */
+  heldForTurn(limit: number): DueEvent[] | null {
+    if (!this.#held) return null
+    const waiting = this.#held.rows.filter(({ status, in_context }) => status === 'pending' && in_context)
+    const sized = waiting.slice(0, limit).map(({ stored: { text, ...stored } }) => ({ ...stored, bytes: byteLength(text) }))
+    return fitting(sized).map(({ seq, event, attempts }) => ({ seq, event, attempts: attempts + 1, earlier_turns: [] }))
   }
 
   /** Updates stored events with the filters' results. */
@@ -142,8 +182,32 @@ export class Inbox {
   }
 
   /** Ends events without an outcome; each gets exactly one (G1). */
-  end(unit: Unit, seqs: readonly number[], { status, outcome, error = null, attempts = 0 }: End): SettledEvent[] {
-    const rows = unit.allOf<SettledEvent>(
+  end(unit: Unit, seqs: readonly number[], how: End): SettledEvent[] {
+    const rows = this.#endHeld(unit, seqs, how) ?? this.#endStored(unit, seqs, how)
+    this.#open -= rows.length
+    return rows.sort((left, right) => left.seq - right.seq)
+  }
+
+  /** Ends events that wait in memory; null if others are to be ended, too. */
+  #endHeld(unit: Unit, seqs: readonly number[], { status, outcome, error, attempts: more = 0 }: End): SettledEvent[] | null {
+    const waiting = new Map(this.#held?.rows.filter((row) => row.status === 'pending').map((row) => [row.stored.seq, row]))
+    const held = seqs.flatMap((seq) => waiting.get(seq) ?? [])
+    if (error || held.length === 0 || held.length < seqs.length) return null
+    const ended = held.map(({ stored, ...row }): EventRow => {
+      return { ...row, stored: { ...stored, attempts: stored.attempts + more }, status, outcome, ended_at: unit.now }
+    })
+    this.#release(ended)
+    return ended.map(({ stored: { seq, attempts, event } }) => ({
+      seq,
+      scope: event.scope,
+      id: event.id,
+      trace_id: event.meta.trace_id,
+      attempts,
+    }))
+  }
+
+  #endStored(unit: Unit, seqs: readonly number[], { status, outcome, error = null, attempts = 0 }: End): SettledEvent[] {
+    return unit.allOf<SettledEvent>(
       seqs,
       `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, attempts = attempts + ?6, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL
         WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, scope, id, trace_id, attempts`,
@@ -153,8 +217,6 @@ export class Inbox {
       unit.now,
       attempts,
     )
-    this.#open -= rows.length
-    return rows.sort((left, right) => left.seq - right.seq)
   }
 
   /** Requeues a failed turn's events with backoff, or dead-letters those without attempts left. */
@@ -256,16 +318,18 @@ export type ArrivedEvent = {
   outcome: Outcome | null
   chain_seq: number | null
 }
+/** `ended_at`: the time of its end, if that is later than its acceptance. */
+type EventRow = ArrivedEvent & { ended_at?: number }
 
 /**
  * Parameters: a JSON array of rows from `rowOf`, and the time of acceptance. Materialized, since
  * SQLite would extract the event's JSON again for each of its columns.
  */
-export const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, ack_token, lease_until, chain_seq)
+const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, ack_token, lease_until, chain_seq, attempts)
   WITH row AS MATERIALIZED (SELECT value, value->5 AS event FROM json_each(?1))
   SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
-    value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN ?2 END, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
-    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4 FROM row`
+    value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN coalesce(value->>7, ?2) END, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
+    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4, value->>6 FROM row`
 
 /** Parameters: a JSON array of `[seq, status, in_context, outcome, chain_seq]`, and the time. */
 export const updateRows = `UPDATE events SET status = row.value->>1, in_context = row.value->>2, outcome = row.value->>3,
@@ -274,8 +338,10 @@ export const updateRows = `UPDATE events SET status = row.value->>1, in_context 
     lease_until = CASE row.value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END
   FROM json_each(?1) AS row WHERE events.seq = row.value->>0`
 
-export const rowOf = ({ stored: { seq, text }, status, in_context, outcome, chain_seq }: ArrivedEvent): string =>
-  `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${chain_seq},${text}]`
+const rowOf = ({ stored: { seq, text, attempts }, status, in_context, outcome, chain_seq, ended_at }: EventRow): string => {
+  const how = `${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${chain_seq}`
+  return `[${seq},${JSON.stringify(status)},${how},${text},${attempts},${ended_at ?? null}]`
+}
 
 /** The state of an event after its decision: it waits, an action holds it, or it has ended. */
 export function stateAfter(
@@ -325,6 +391,13 @@ export function storedAsSent(database: Database, events: readonly Event[]): Read
 
 const NONE: ReadonlyMap<string, First> = new Map()
 
+/** The first rows whose events the context can show together. */
+function fitting<Row extends { bytes: number }>(rows: readonly Row[]): Row[] {
+  let size = 0
+  const end = rows.findIndex(({ bytes }) => (size += bytes) - bytes >= limits.context_bytes)
+  return rows.slice(0, end === -1 ? rows.length : end)
+}
+
 type Remembered = { find: (seq: number) => Event | undefined }
 /** An event that waits for a turn, and the turns that considered it without success. */
 export type DueEvent = Claimed & { earlier_turns: string[] }
@@ -351,15 +424,9 @@ export class TurnRows {
    * can show. Reads only events that the memory lacks. Their `attempts` include the turn's.
    */
   dueForTurn(now: number, { limit, memory }: { limit: number; memory: Remembered }): DueEvent[] {
-    const rows: { seq: number; attempts: number; turns: string | null }[] = []
     const sql = `SELECT seq, attempts, turns, octet_length(payload) AS bytes FROM events
       WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT ?`
-    let size = 0
-    for (const { bytes, ...row } of this.#database.all<(typeof rows)[number] & { bytes: number }>(sql, now, limit)) {
-      if (size >= limits.context_bytes) break
-      size += bytes
-      rows.push(row)
-    }
+    const rows = fitting(this.#database.all<{ seq: number; attempts: number; turns: string | null; bytes: number }>(sql, now, limit))
     const read = this.#read(rows.map(({ seq }) => seq).filter((seq) => !memory.find(seq)))
     return rows.map(({ seq, attempts, turns }) => ({
       seq,

@@ -3,6 +3,7 @@ import type { FieldError } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import { type DecidedBy, senderRole } from '../../contract/principal.ts'
+import type { EventReceipt } from '../../contract/event-record.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Clean, SecretHider } from '../../base/secrets.ts'
@@ -22,7 +23,7 @@ type SocketMessagesParts = {
   settings: () => Settings
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
-  loop: { accept(events: Clean<Event>[], by: 'socket'): Accepted }
+  loop: { arrive(events: Clean<Event>[], by: 'socket', answer: (accepted: Accepted) => void): void }
   features: readonly Commanding[]
 }
 
@@ -87,36 +88,38 @@ export class SocketMessages {
   }
 
   #take(messages: readonly Message<WebSocket>[]): void {
-    const answers = this.#accept(messages.flatMap((message) => (message.kind === 'event' ? [message.event] : [])))
+    const events = messages.flatMap((message) => (message.kind === 'event' ? [message.event] : []))
+    if (events.length === 0) return this.#answer(messages, [])
+    try {
+      this.#parts.loop.arrive(events, 'socket', (accepted) => {
+        if (accepted.ok) this.#answer(messages, accepted.receipts)
+        else this.#apart(messages, whyRefused(accepted))
+      })
+    } catch (error) {
+      this.#apart(messages, `${NOT_WRITTEN}: ${messageOf(error)}`)
+    }
+  }
+
+  /** All could not be written together: each is accepted alone, or the only one refused. */
+  #apart(messages: readonly Message<WebSocket>[], why: string): void {
+    const [first] = messages
+    if (messages.length > 1) for (const message of messages) this.#take([message])
+    else if (first?.kind === 'event') this.#refuse(first.socket, [{ path: '', message: why }], first.event.id)
+  }
+
+  #answer(messages: readonly Message<WebSocket>[], receipts: readonly EventReceipt[]): void {
     let event = 0
     for (const message of messages) {
       if (message.kind === 'other') {
         message.answer()
         continue
       }
-      const answer = answers[event]
+      const { id } = message.event
+      const receipt = receipts[event]
       event += 1
-      if (answer?.ok)
-        this.#parts.sockets.feed.deliver(message.socket, JSON.stringify({ type: 'ack', id: message.event.id, status: answer.status }))
-      else this.#refuse(message.socket, [{ path: '', message: answer?.why ?? NOT_WRITTEN }], message.event.id)
+      if (receipt) this.#parts.sockets.feed.deliver(message.socket, JSON.stringify({ type: 'ack', id, status: receipt.status }))
+      else this.#refuse(message.socket, [{ path: '', message: NOT_WRITTEN }], id)
     }
-  }
-
-  /** Accepts all in one write, or each alone if that fails. */
-  #accept(events: Clean<Event>[]): SocketAnswer[] {
-    if (events.length === 0) return []
-    try {
-      const accepted = this.#parts.loop.accept(events, 'socket')
-      if (accepted.ok) return accepted.receipts.map(({ status }) => ({ ok: true, status }))
-      if (events.length === 1) {
-        const { depth, limit, rows } = accepted
-        if (rows) return [{ ok: false, why: `the scope has written ${rows.limit} rows today, the limit of its budget` }]
-        return [{ ok: false, why: `the inbox is full (${depth} of ${limit}); send the event again later` }]
-      }
-    } catch (error) {
-      if (events.length === 1) return [{ ok: false, why: `${NOT_WRITTEN}: ${messageOf(error)}` }]
-    }
-    return events.flatMap((event) => this.#accept([event]))
   }
 
   async #perform(socket: WebSocket, { id, take }: ReadCommand, by: DecidedBy | null): Promise<void> {
@@ -130,7 +133,11 @@ export class SocketMessages {
   }
 }
 
-type SocketAnswer = { ok: true; status: string } | { ok: false; why: string }
+function whyRefused({ depth, limit, rows }: Extract<Accepted, { ok: false }>): string {
+  if (rows) return `the scope has written ${rows.limit} rows today, the limit of its budget`
+  return `the inbox is full (${depth} of ${limit}); send the event again later`
+}
+
 const TOO_FAST = `at most ${limits.socket_messages_per_second} messages a second; this one was not accepted`
 const NOT_WRITTEN = 'the event could not be written; send it again later'
 

@@ -203,7 +203,8 @@ export class TurnClaims {
 
   /** Claims the due events for a turn; null if there are none. */
   claim(): Turn | null {
-    const turn = this.#turnOn(this.#parts.settings().context_limit)
+    const limit = this.#parts.settings().context_limit
+    const turn = this.#turnOn(this.#parts.inbox.heldForTurn(limit) ?? this.#due(limit))
     if (!turn) return null
     this.#write = (unit) => this.#hold(unit, turn)
     this.#parts.deferred.put(this.#write)
@@ -233,7 +234,7 @@ export class TurnClaims {
       return { turn: null, more: true }
     }
     const turn = unit((unit) => {
-      const turn = this.#turnOn(1)
+      const turn = this.#turnOn(this.#due(1))
       if (turn) this.#hold(unit, turn)
       return turn
     }, work)
@@ -306,9 +307,13 @@ export class TurnClaims {
     }, work)
   }
 
-  #turnOn(limit: number): Turn | null {
-    const { rows, memory, log, agent, now } = this.#parts
-    const due = rows.dueForTurn(now(), { limit, memory })
+  #due(limit: number): DueEvent[] {
+    const { rows, memory, now } = this.#parts
+    return rows.dueForTurn(now(), { limit, memory })
+  }
+
+  #turnOn(due: DueEvent[]): Turn | null {
+    const { memory, log, agent, now } = this.#parts
     const earlier_turns = Array.from(new Set(due.flatMap((one) => one.earlier_turns)))
     const claimed = this.#withoutUnsafe(due, earlier_turns)
     if (claimed.length === 0) return null

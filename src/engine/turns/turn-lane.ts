@@ -13,6 +13,8 @@ import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Minimum time between an interrupted turn's start and the next: a burst interrupts few. */
 const INTERRUPT_GAP_MS = 20
+/** Turns that end within their tasks, before a burst of events is gathered for one turn. */
+const MOST_AT_ONCE = 8
 
 type TurnLaneParts = LedgerParts &
   Pick<Reflexes, 'scope' | 'env' | 'alarm'> & {
@@ -30,8 +32,9 @@ export class Turns {
   #starting = false
   /** Start of the turn that was interrupted last. */
   #interrupted = 0
-  /** True if no turn has started since the runtime last ran timers. */
+  /** True if no turn, or few that ended at once, started since the runtime last ran timers. */
   #calm = true
+  #at_once = 0
   #paused = false
   #interrupts = 0
   #urgent = false
@@ -62,6 +65,14 @@ export class Turns {
   /** True if a turn is running or about to start. */
   get busy(): boolean {
     return this.#current !== null || this.#scheduled || this.#starting
+  }
+
+  /** True if a turn on an event that arrives now starts within the task. */
+  get startsAtOnce(): boolean {
+    const { settings, agent, guard } = this.#parts
+    const { paused, consumer, overlap } = settings()
+    if (this.busy || !this.#calm || this.#gap() > 0 || paused || consumer === 'pull' || typeof overlap !== 'string') return false
+    return agent().trigger !== null && !guard.careful('turn')
   }
 
   /** Earliest start of a debounced turn; null if no event waits for the debounce. */
@@ -108,6 +119,7 @@ export class Turns {
       this.#paused = false
       if (this.#gap() > 0) return this.#pauseStarts()
       this.#calm = true
+      this.#at_once = 0
       if (this.#scheduled) this.#start()
     }, this.#gap())
   }
@@ -194,6 +206,7 @@ export class Turns {
     // A cancelled or interrupted turn is already settled.
     if (this.#current !== turn) return
     ending = this.#told(turn, ending)
+    if (!turn.held && (this.#at_once += 1) < MOST_AT_ONCE) this.#calm = true
     this.#ledger.settle(turn, ending)
     this.#current = null
     this.#interrupts = 0

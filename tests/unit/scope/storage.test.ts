@@ -22,7 +22,7 @@ function unitsOf(database: Database, now: () => number = () => 1000) {
     log: part<UnitParts['log']>({ append: () => 1, announce: () => {} }),
     counters: part<UnitParts['counters']>({ write: () => {} }),
     buffered: [],
-    deferred: { flush: () => {} },
+    deferred: { unfinished: false, flush: () => {}, ended: () => {} },
     guard: { failed: () => {} },
     alarm: { by: () => {} },
     outbox: { arm: () => {} },

@@ -376,6 +376,84 @@ describe('overlap', () => {
   })
 })
 
+describe('a turn that ends within the task that accepts its events', () => {
+  /** Entries of each row of the log, and rows of its events, as the scope has written them. */
+  const written = (stub: ReturnType<typeof stubOf>) =>
+    inObject(stub, async ({ storage }) => ({
+      rows: storage.sql.exec('SELECT seq FROM log ORDER BY seq').toArray().length,
+      events: storage.sql.exec('SELECT status, attempts, ended_at >= accepted_at AS ended FROM events ORDER BY seq').toArray(),
+    }))
+
+  test('is written with them: one row of the log, and no claim', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stubOf(scope), note(scope, 'no'))
+    expect((await logOf(stubOf(scope))).map(({ kind }) => kind)).toEqual(['event-accepted', 'turn-started', 'turn-ended', 'event-ended'])
+    expect(await written(stubOf(scope))).toEqual({ rows: 1, events: [{ status: 'completed', attempts: 1, ended: 1 }] })
+  })
+
+  test('leaves the events beyond its context to the next turn, and keeps the order of acceptance', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ context_limit: 2 }, 'test')
+    behaviours.set(scope, async () => ({ said: 'it' }))
+    const records = await sendAndSettle(stubOf(scope), note(scope, 'a'), note(scope, 'b'), note(scope, 'c'))
+    for (const record of records) expect(record).toMatchObject({ status: 'completed', attempts: 1 })
+    const turns = await entriesOf(stubOf(scope), 'turn-started')
+    expect(turns.map(({ event_ids }) => event_ids)).toEqual([[records[0]?.event.id, records[1]?.event.id], [records[2]?.event.id]])
+  })
+
+  test('may read what the scope has stored', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (_, { done }) => (done('act_once', { text: 'it' }) ? { was: 'done' } : null))
+    await sendAndSettle(stubOf(scope), note(scope, 'first'), note(scope, 'second'))
+    const event = { status: 'completed', attempts: 1, ended: 1 }
+    expect(await written(stubOf(scope))).toEqual({ rows: 1, events: [event, event] })
+  })
+
+  test.each([
+    ['waits', async () => scheduler.wait(0).then(() => ({ waited: true }))],
+    ['never settles within the task', async () => new Promise<null>((resolve) => setTimeout(() => resolve(null), 0))],
+  ])('is written after them if it %s', async (_, behaviour) => {
+    const scope = freshScope()
+    behaviours.set(scope, behaviour)
+    const ids = await send(stubOf(scope), note(scope, 'later'))
+    const [accepted] = (await logOf(stubOf(scope))).map(({ kind }) => kind)
+    expect(accepted).toBe('event-accepted')
+    await stubOf(scope).outcomes(ids, 10_000)
+    expect(await written(stubOf(scope))).toEqual({ rows: 2, events: [{ status: 'completed', attempts: 1, ended: 1 }] })
+  })
+
+  test('fails as any other: the attempt counts, and the event is tried again', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ retry: { backoff_ms: 1 } }, 'test')
+    let tries = 0
+    behaviours.set(scope, async () => {
+      tries += 1
+      if (tries === 1) throw new Error('not today')
+      return null
+    })
+    const [record] = await sendAndSettle(stubOf(scope), note(scope, 'again'))
+    expect(record).toMatchObject({ status: 'completed', attempts: 2 })
+    expect((await logOf(stubOf(scope))).map(({ kind }) => kind)).toContain('event-retried')
+  })
+
+  test('leaves nothing, and its sender without a receipt, if the scope dies before the end of the task', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stubOf(scope), note(scope, 'first'))
+    const poison = `CREATE TRIGGER poison BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'poison'); END`
+    await inObject(stubOf(scope), async ({ storage }) => void storage.sql.exec(poison))
+    const event = note(scope, 'lost')
+    await expect(send(stubOf(scope), event)).rejects.toThrow(/poison/)
+    const stored = await inObject(stubOf(scope), async ({ storage }) => {
+      storage.sql.exec('DROP TRIGGER poison')
+      return storage.sql.exec('SELECT count(*) AS n FROM events').one()
+    })
+    expect(stored).toEqual({ n: 1 })
+    expect(await sendAndSettle(stubOf(scope), event)).toMatchObject([{ status: 'completed', attempts: 1 }])
+  })
+})
+
 describe('cancel', () => {
   test('ends the turn and its events at once and durably, whatever the trigger still does', async () => {
     const scope = freshScope()
