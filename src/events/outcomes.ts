@@ -3,9 +3,10 @@ import type { DeploymentFeature } from './deployment.ts'
 import { warn } from '../base/warn.ts'
 import { byteLength, isJsonFields } from '../base/json.ts'
 import { repeatedAmong } from '../store/packs/find.ts'
+import { mergePacks } from '../store/packs/merge.ts'
 import { packEvents } from '../store/packs/write.ts'
 import type { PackedEvent } from '../store/packs/format.ts'
-import { nameOf } from '../store/queued.ts'
+import { dropWhole, nameOf } from '../store/queued.ts'
 import { isDoubted } from '../store/replicate.ts'
 import { storeOf } from '../store/store.ts'
 
@@ -28,17 +29,20 @@ export const outcomesText = (events: readonly PackedEvent[], told: FeatureAnswer
 
 const eventsOf = (outcomes: OutcomesMessage['outcomes']): PackedEvent[] => outcomes.map((event) => ({ ...event, seq: BigInt(event.seq) }))
 
-/** Packs what scopes have answered. */
-export async function packAnswers(parts: OutcomesParts, answers: readonly string[]): Promise<void> {
+/** Packs what scopes have answered, and drops the notes of `batches` that have nothing else. */
+export async function packAnswers(parts: OutcomesParts, answers: readonly string[], batches: readonly string[]): Promise<void> {
   const read = JSON.parse(`[${answers.join(',')}]`) as OutcomesMessage[]
+  const told = read.flatMap((one) => (one.told ? [one.told] : []))
   await packAll(
     parts,
     read.flatMap(({ outcomes }) => eventsOf(outcomes)),
-    read.flatMap(({ told }) => (told ? [told] : [])),
+    { told, batches },
   )
 }
 
-async function packAll({ env, features }: OutcomesParts, events: readonly PackedEvent[], told: readonly FeatureAnswers[]): Promise<void> {
+type Beside = { told: readonly FeatureAnswers[]; batches?: readonly string[] }
+
+async function packAll({ env, features }: OutcomesParts, events: readonly PackedEvent[], { told, batches = [] }: Beside): Promise<void> {
   const db = storeOf(env)
   const doubted = events.filter(isDoubted)
   const repeated = doubted.length === 0 ? null : await repeatedAmong(db, doubted)
@@ -47,12 +51,24 @@ async function packAll({ env, features }: OutcomesParts, events: readonly Packed
     const answers = told.flatMap((one) => (packs ? (one[packs.name] ?? []) : []))
     return packs && answers.length > 0 ? [packs.take(env, answers, Date.now())] : []
   })
-  await Promise.all([...taken, once.length > 0 ? packEvents(db, once) : null])
+  const [crowded] = await Promise.all([once.length > 0 ? packEvents(db, once, dropWhole(db, batches, once)) : null, ...taken])
   if (repeated)
     await giveBack(
       env,
       events.filter((event) => repeated.has(nameOf(event))),
     )
+  if (crowded) await mergeNow(crowded)
+}
+
+const MERGE_NOW_MS = 1000
+
+/** Merges before the next sweep, so that lists and look-ups find few small packs at any rate. */
+async function mergeNow(db: D1Database): Promise<void> {
+  try {
+    await mergePacks(db, Date.now(), MERGE_NOW_MS)
+  } catch (error) {
+    warn({ message: 'failed to merge packs; the sweep merges them', error })
+  }
 }
 
 /** Has scopes report these events, as rows. */
@@ -118,11 +134,7 @@ export async function consumeOutcomes(messages: readonly Message[], parts: Outco
   const read = messages.map((message) => ({ message, events: outcomesIn(message.body) }))
   try {
     const events = read.flatMap((one) => one.events ?? [])
-    await packAll(
-      parts,
-      events,
-      read.flatMap((one) => (one.events ? toldIn(one.message.body) : [])),
-    )
+    await packAll(parts, events, { told: read.flatMap((one) => (one.events ? toldIn(one.message.body) : [])) })
     for (const one of read) if (one.events) one.message.ack()
   } catch (error) {
     warn({ message: 'failed to pack outcomes; the queue delivers them again', messages: read.length, error })

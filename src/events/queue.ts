@@ -215,8 +215,11 @@ export function grouped(packed: readonly PackedMessage[]): QueueMessage[][] {
   return groups
 }
 
-/** The events of one scope in a message. `attempts`: their deliveries, this one included. */
-type ScopePart = { message: Message; scope: string; events: readonly Event[]; attempts: number }
+/**
+ * The events of one scope in a message. `attempts`: their deliveries, this one included. `batch`:
+ * what they were sent with.
+ */
+type ScopePart = { message: Message; scope: string; events: readonly Event[]; attempts: number; batch: string | undefined }
 /** Events that their scope did not take, and the pause before the next attempt. */
 type Returned = ScopePart & { delay_s: number }
 const FULL_S = 30
@@ -241,10 +244,10 @@ export async function consumeEvents(batch: MessageBatch, { env, features }: Outc
   await postpone(env, returned)
 }
 
-const partsOf = (message: Message, { events, attempts = 0 }: QueueMessage): ScopePart[] =>
+const partsOf = (message: Message, { events, attempts = 0, batch }: QueueMessage): ScopePart[] =>
   Array.from(
     Map.groupBy(events, ({ scope }) => scope),
-    ([scope, group]) => ({ message, scope, events: group, attempts: attempts + message.attempts }),
+    ([scope, group]) => ({ message, scope, events: group, attempts: attempts + message.attempts, batch }),
   )
 
 type Settling = { message: Message; body: QueueMessage; returned: readonly Returned[] }
@@ -307,7 +310,8 @@ class Delivery {
   async all(parts: readonly ScopePart[]): Promise<Returned[]> {
     const scopes = Array.from(Map.groupBy(parts, ({ scope }) => scope))
     const returned = (await Promise.all(scopes.map(([, group]) => this.#deliver(group)))).flat()
-    const lost = await this.#pack()
+    const has_notes = this.#env.REFLEX_QUEUE_NOTES !== 'off'
+    const lost = await this.#pack(has_notes ? [...new Set(parts.flatMap(({ batch }) => batch ?? []))] : [])
     const gone = new Set(returned.map(({ message, scope }) => `${message.id} ${scope}`))
     const again = parts.filter(({ message, scope }) => lost.has(scope) && !gone.has(`${message.id} ${scope}`))
     return [...returned, ...again.map((part) => returnedAs(part, 'failed'))]
@@ -360,13 +364,14 @@ class Delivery {
   }
 
   /** Packs the answers. If D1 fails, scopes report them: returns the scopes that do not know it. */
-  async #pack(): Promise<ReadonlySet<string>> {
+  async #pack(batches: readonly string[]): Promise<ReadonlySet<string>> {
     const answers = Array.from(this.#answers.values()).flat()
     const lost = new Set<string>()
     try {
       await packAnswers(
         this.#parts,
         answers.map(({ outcomes }) => outcomes),
+        batches,
       )
     } catch (error) {
       warn({ message: 'failed to pack outcomes; their scopes report them', scopes: this.#answers.size, error })

@@ -13,6 +13,8 @@ const MEASURES = ['events', 'bytes', 'raw_bytes'] as const
 /** Small packs that one run looks at, oldest first. */
 const MOST_LOOKED_AT = 4000
 const MOST_MERGED = 64
+/** A merge takes so many small packs, or the packs of so many events. */
+export const MOST_SMALL = { packs: MOST_MERGED, events: MOST.events }
 /** A run ends after so many merges, or so much time. */
 const MOST_MERGES = 50
 export const MERGE_MS = 5000

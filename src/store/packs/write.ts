@@ -3,48 +3,63 @@ import { warn } from '../../base/warn.ts'
 import { nameOf } from '../queued.ts'
 import { packDatabases } from '../store.ts'
 import { packHash, type PackedEvent } from './format.ts'
-import { inOrder, packStatement, portionsOf } from './rows.ts'
+import { FULL, inOrder, packStatement, portionsOf } from './rows.ts'
+import { MOST_SMALL } from './merge.ts'
 
 /**
  * Packs events, in one of the databases, after the statements of the store, which has the rows of
  * events. A pack that another database has refused is written to the store. If the process dies in
  * between, or an answer is lost, whoever has the events packs them again: each has its place in
- * both packs.
+ * both packs. Returns a database whose small packs have become many.
  */
 export async function packEvents(
   store: D1Database,
   events: readonly PackedEvent[],
   statements: readonly D1PreparedStatement[] = [],
-): Promise<void> {
-  const packsIn = (db: D1Database) => portionsOf(events.toSorted(inOrder)).map((portion) => packStatement(db, portion))
-  const is_elsewhere = await packElsewhere(store, events, packsIn)
+): Promise<D1Database | null> {
+  const portions = portionsOf(events.toSorted(inOrder))
+  const packsIn = (db: D1Database) => [...portions.map((portion) => packStatement(db, portion)), db.prepare(SMALL_PACKS)]
+  const elsewhere = await packElsewhere(store, events, packsIn)
   const known = jsonChunks(
     events.map(({ id, scope, revision, log_from, kinds, skills }) => JSON.stringify({ id, scope, revision, log_from, kinds, skills })),
   )
-  await store.batch([
+  const answers = await store.batch<SmallPacks>([
     ...statements,
-    ...(is_elsewhere ? [] : packsIn(store)),
     ...known.flatMap((chunk) => [DROP_OLDER, ADD_TRAITS, DROP_LETTERS].map((sql) => store.prepare(sql).bind(chunk))),
+    ...(elsewhere ? [] : packsIn(store)),
   ])
+  const small = (elsewhere?.answers ?? answers).at(-1)?.results[0]
+  const own = { packs: portions.length, events: events.length }
+  return small && hasBecomeMany(small, own) ? (elsewhere?.db ?? store) : null
 }
 
-/** Returns false if the store is to have the packs. */
+type SmallPacks = { packs: number; events: number }
+const SMALL_PACKS = `SELECT count(*) AS packs, coalesce(sum(events), 0) AS events FROM packs WHERE id < ${FULL}`
+
+/** True for one of the writers whose packs together become so many: that one merges them. */
+function hasBecomeMany(small: SmallPacks, own: SmallPacks): boolean {
+  const groups = (name: 'packs' | 'events', { [name]: count }: SmallPacks) => Math.floor(count / MOST_SMALL[name])
+  return (['packs', 'events'] as const).some((name) => groups(name, small) > groups(name, { ...small, [name]: small[name] - own[name] }))
+}
+
+type Elsewhere = { db: D1Database; answers: D1Result<SmallPacks>[] }
+
+/** Returns null if the store is to have the packs. */
 async function packElsewhere(
   store: D1Database,
   events: readonly PackedEvent[],
   packsIn: (db: D1Database) => D1PreparedStatement[],
-): Promise<boolean> {
+): Promise<Elsewhere | null> {
   const databases = packDatabases(store)
   const [first] = events
-  if (databases.length === 1 || !first) return false
+  if (databases.length === 1 || !first) return null
   const chosen = databases[Number(BigInt(`0x${packHash(nameOf(first))}`) % BigInt(databases.length))]
-  if (!chosen || chosen.db === store) return false
+  if (!chosen || chosen.db === store) return null
   try {
-    await chosen.db.batch(packsIn(chosen.db))
-    return true
+    return { db: chosen.db, answers: await chosen.db.batch<SmallPacks>(packsIn(chosen.db)) }
   } catch (error) {
     warn({ message: 'a database of packs does not answer: DB has the pack instead', database: chosen.name, error })
-    return false
+    return null
   }
 }
 

@@ -12,7 +12,8 @@ import type { PackedEvent } from '../../../src/store/packs/format.ts'
 import { forgetPacks, forgetPacksBeyond, mergePacks, oldestPacked } from '../../../src/store/packs/merge.ts'
 import { retentionReport } from '../../../src/http/operations/health-report.ts'
 import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
-import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
+import { packEvents } from '../../../src/store/packs/write.ts'
+import { packable, replicateEvents, type Report } from '../../../src/store/replicate.ts'
 import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
 import { packDatabases, storeOf } from '../../../src/store/store.ts'
 import { clearArchive } from '../../support/pack-archive.ts'
@@ -244,6 +245,29 @@ describe('a note of what was sent', () => {
     expect(await count('queued')).toBe(0)
   })
 
+  test('is dropped by the consumer that packs all of its events, and kept if one is left', async () => {
+    const scopes = [freshScope(), freshScope()]
+    const events = Array.from({ length: 20 }, (_, index) => note(scopes[index % 2]!, 'noise'))
+    const [whole, other] = [newBatchId(START), newBatchId(START + 1)]
+    await noteQueued(
+      env.DB,
+      [
+        { id: whole, events },
+        { id: other, events: [...events, note(scopes[0]!, 'noise')] },
+      ],
+      START,
+    )
+    const deliver = (batch: string) => {
+      const message = { id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body: { batch, events } }
+      return worker.queue(createMessageBatch('reflex-events', [message]), env)
+    }
+    await deliver(other)
+    expect(await count('queued')).toBe(2)
+    await deliver(whole)
+    const { results } = await env.DB.prepare('SELECT CAST(id AS TEXT) AS id FROM queued').all()
+    expect(results).toEqual([{ id: other }])
+  })
+
   test.each([
     ['newest first', false, 0],
     ['newest first, of a batch with a later time', false, 5],
@@ -412,6 +436,34 @@ describe('packs that have become many', () => {
     for (const day of [0, 0, 1, 1]) await packedNotes('a', 3, START + day * DAY_MS)
     await mergePacks(env.DB, START + 2 * DAY_MS)
     expect(await packsOf()).toEqual([6, 6])
+  })
+
+  test('merge as soon as a delivery makes them many, without a sweep', async () => {
+    const outcome = async (nth: number) => {
+      const event = eventAt(`s/${nth}`, START + nth)
+      const bodies: unknown[] = []
+      const defer = outcomesSender({ OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never })
+      await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
+      const messages = bodies.map((body) => ({ id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body }))
+      await worker.queue(createMessageBatch('reflex-outcomes', messages), env)
+    }
+    for (let nth = 0; nth < 63; nth += 1) await outcome(nth)
+    expect(await count('packs')).toBe(63)
+    await outcome(63)
+    expect(await packsOf()).toEqual([64])
+    expect(await listed({}, { limit: 100 })).toHaveLength(64)
+  })
+
+  test('of many events merge as soon as these fill packs', async () => {
+    const events = (nth: number) => Array.from({ length: 40 }, (_, index) => eventAt('a', START + nth * 100 + index))
+    const packed = async (nth: number) => {
+      const reports = events(nth).map((event, index) => reportOf(event, { nth: nth * 100 + index + 1 }))
+      return packEvents(env.DB, packable(reports, 'a'))
+    }
+    const crowded: (D1Database | null)[] = []
+    for (let nth = 0; nth < 52; nth += 1) crowded.push(await packed(nth))
+    // The 52nd pack makes 2048 events of them.
+    expect(crowded.flatMap((db, index) => (db === null ? [] : [index]))).toEqual([51])
   })
 
   test('merge only as long as there is time, and the rest of them later', async () => {
