@@ -2,6 +2,7 @@ import { Option, type Command } from 'commander'
 import type { z } from 'zod'
 import { evidenceParts, type evidencePlace, type learnRun } from '../../../src/features/learning/contract/runs.ts'
 import { evidence as listEvidence, find, list as runs, start } from '../../../src/features/learning/operations/learn-runs.ts'
+import { refusalWords, untold } from '../../../src/features/learning/contract/told.ts'
 import { find as findReflex } from '../../../src/contract/operations/reflexes.ts'
 import { RequestRefused } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
@@ -164,22 +165,23 @@ const traceLines = (traces: About['traces']): string[] =>
 const percent = (part: number, of: number): string => (of === 0 ? '–' : `${((part / of) * 100).toFixed(1)} %`)
 
 function runLines(run: ShownRun, paint: Paint): string[] {
-  const { run_id, scope, status, progress, episodes, candidates, rejected, answer } = run
+  const { run_id, scope, status, progress, episodes, candidates, answer } = run
+  const rejected = untold(run)
   const at = progress.of === null ? String(progress.done) : `${progress.done} of ${progress.of}`
   return [
     `${written(run_id)}  ${written(scope)}  ${status === 'running' ? `${progress.phase}: ${at}` : status}`,
     written(answer),
     `${counted(episodes.read, 'decision')} read, ${episodes.used} used, ${episodes.asked_again} asked again`,
     ...episodes.skipped.map(({ reason, n }) => paint('dim', `  ${n} skipped: ${written(reason)}`)),
-    ...reachLines(run.reach ?? []),
+    ...reachLines(run),
     ...candidates.flatMap((one) => ['', ...candidateLines(one, paint)]),
     ...(rejected.length > 0 ? ['', 'Rejected:'] : []),
-    ...rejected.map(({ what, reason }) => paint('dim', `  ${written(what)}: ${written(reason)}`)),
+    ...rejected.map((one) => paint('dim', `  ${written(refusalWords(one))}`)),
   ]
 }
 
 /** A line for each act: what it would take, and what can be reached at all. */
-const reachLines = (reach: NonNullable<ShownRun['reach']>): string[] =>
+const reachLines = ({ reach = [], episodes: { crowd } }: Pick<ShownRun, 'reach' | 'episodes'>): string[] =>
   reach.length === 0
     ? []
     : [
@@ -187,8 +189,11 @@ const reachLines = (reach: NonNullable<ShownRun['reach']>): string[] =>
         'What can be reached:',
         ...reach.map(({ act, bound, decisions, error, must_leave, decides, needs, saves_usd }) => {
           const least = must_leave === null || error === null ? '' : `, any method leaves at least ${percent(must_leave, 1)}`
-          const proof = needs === null ? 'none would prove it' : `about ${counted(needs, 'decision')} more for a proof`
-          return `  ${written(act)}: ${percent(decides, 1)} of ${counted(decisions, 'decision')} at a bound of ${bound}${least}; ${proof}; saves $${saves_usd.toFixed(4)}`
+          const of = `${counted(decisions, 'decision')} at a bound of ${bound}${least}`
+          // Numbers of what was not learned would say that nothing can be.
+          if (crowd) return `  ${written(act)}: not known before ${written(crowd.sender)} is trusted, of ${of}`
+          const proof = needs === null ? 'nothing that was learned decides it yet' : `about ${counted(needs, 'decision')} more for a proof`
+          return `  ${written(act)}: ${percent(decides, 1)} of ${of}; ${proof}; saves $${saves_usd.toFixed(4)}`
         }),
       ]
 

@@ -16,6 +16,12 @@ describe('a run whose decisions are about events of one sender', () => {
     })
   })
 
+  test('suggests no name that a request trusted by mistake, and keeps those of the setting', () => {
+    const run = { trusted_sources: ['key:silent', 'key:wrong', 'key:other'], set_sources: ['key:silent'] }
+    const episodes = [...from('key:admin', 50), ...from('key:other', 9)]
+    expect(crowdIn(episodes, run)?.trusts).toEqual(['key:silent', 'key:other', 'key:admin'])
+  })
+
   test.each([
     ['that is trusted', from('key:admin', 50), { trusted_sources: ['key:admin'] }],
     ['among many', [...from('a', 20), ...from('b', 20), ...from('c', 20)], nobody],

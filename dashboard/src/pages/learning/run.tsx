@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
 import type { learnRun, Candidate, EvidencePart, ReadPlace } from '../../../../src/features/learning/contract/runs.ts'
 import { part, useGet, hasRole, query } from '../../api/index.ts'
+import { refusalWords, untold } from '../../../../src/features/learning/contract/told.ts'
 import { Loaded, LoadedList } from '../../ui/feedback.tsx'
 import { count, compact, percent, usd } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
@@ -185,7 +186,8 @@ export function Run({ id }: { id: string }) {
 }
 
 function Shown({ run, reload }: { run: LearnRun; reload: () => void }) {
-  const { run_id, candidates, rejected, episodes } = run
+  const { run_id, candidates, episodes } = run
+  const rejected = untold(run)
   return (
     <>
       <Head run={run} />
@@ -198,7 +200,7 @@ function Shown({ run, reload }: { run: LearnRun; reload: () => void }) {
       </Section>
       {rejected.length > 0 && (
         <Section title={`Rejected (${rejected.length})`}>
-          <Lines of={rejected.map(({ what, reason }) => `${what}: ${reason}`)} />
+          <Lines of={rejected.map(refusalWords)} />
         </Section>
       )}
       {episodes.skipped.length > 0 && (

@@ -117,7 +117,9 @@ const reach = z
     decides: share.describe('The share that what was learned would have decided rightly.'),
     needs: count
       .nullable()
-      .describe('About how many more decisions of the scope a proof takes, if nothing disagrees; null: none would prove it.'),
+      .describe(
+        'About how many more decisions of the scope a proof takes, if nothing disagrees; null: not known, since what was learned decides none of them.',
+      ),
     saves_usd: z.number().describe('The cost of the turns that it would have spared.'),
   })
   .meta({ id: 'LearnReach' })

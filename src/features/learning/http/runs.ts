@@ -7,6 +7,7 @@ import type { Candidate, StoredCandidate, StoredRun } from '../contract/runs.ts'
 import { coversScope, type Principal } from '../../../contract/principal.ts'
 import { findRun, listRuns } from '../store/learn-runs.ts'
 import { storeOf } from '../../../store/store.ts'
+import { decisionWords, rejectedWords } from '../reflexes/decision-words.ts'
 import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { listed } from '../../../http/describe/paging.ts'
@@ -39,7 +40,7 @@ export const learnRoutes = resource().openapiRoutes([
   serve(find, async (c, { params: { id } }) => {
     const run = await covered(c, id)
     const candidates = await Promise.all(run.candidates.map((one) => withVersion(storeOf(c.env), one, c.var.principal)))
-    return { ...withIso(run, ['started_at', 'ended_at']), candidates }
+    return { ...withIso(run, ['started_at', 'ended_at']), candidates, rejected: run.rejected.map(rejectedWords) }
   }),
 ])
 
@@ -53,7 +54,8 @@ const presentListed = ({ candidates: _candidates, rejected: _rejected, reach: _r
   withIso(run, ['started_at', 'ended_at'])
 
 /** The registry has the content and the state of a version; `deleted` if the key sees none. */
-async function withVersion(db: D1Database, found: StoredCandidate, principal: Principal): Promise<Candidate> {
+async function withVersion(db: D1Database, stored: StoredCandidate, principal: Principal): Promise<Candidate> {
+  const found = { ...stored, decision: decisionWords(stored.decision) }
   if (found.kind === 'reflex') {
     const seen = await lookUpReflex(db, { id: found.id, version: Number(found.version) }, { key: principal })
     return { ...found, state: seen?.version.state ?? 'deleted', ...(seen?.reads && { code: readableProgram(seen.version.code) }) }

@@ -1,3 +1,4 @@
+import { decisionWords } from './decision-words.ts'
 import { type Action, actionsIn, parseAction } from '../../../contract/action.ts'
 import type { Points, ProgramWhy, Side } from '../contract/why.ts'
 import type { Saw } from '../episode.ts'
@@ -46,7 +47,8 @@ function reasonsOf(program: Explaining, found: Explained, { points, saw, acts }:
 /** True for a guard of the best decision alone, which asks after the lead. */
 const isOfDecision = (condition: string): boolean => condition.startsWith('hasUnseen') || condition.includes('=== undefined')
 
-const nameOfDecision = (decision: string | null): string => decision ?? 'a decision that it leaves to the slow path'
+const nameOfDecision = (decision: string | null): string =>
+  decision === null ? 'a decision that it leaves to the slow path' : decisionWords(decision)
 
 function leadWords({ best, second, lead, needed }: Points): string {
   const ahead = `${nameOfDecision(best.decision)} has ${lead} points more than ${nameOfDecision(second.decision)}`

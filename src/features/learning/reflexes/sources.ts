@@ -5,12 +5,17 @@ import { type Bits, indexesOf } from './facts/bits.ts'
 
 export type Sent = Pick<Episode, 'source' | 'role'>
 
+const holdsRole = ({ source, role }: Sent, trusted: string): boolean => holds({ sender: source, roles: role ? [role] : [] }, trusted)
+
+/** True if this is its sender, or a role that its sender had. */
+export const isFrom = (sent: Sent, trusted: string): boolean => sent.source === trusted || holdsRole(sent, trusted)
+
 /**
  * The senders that may teach alone: by their names, or by a role that they had in all of these
  * episodes.
  */
 export function trustedAmong(episodes: readonly Sent[], trusted: readonly string[]): Set<string> {
-  const isHeld = ({ source, role }: Sent) => trusted.some((one) => holds({ sender: source, roles: role ? [role] : [] }, one))
+  const isHeld = (sent: Sent) => trusted.some((one) => holdsRole(sent, one))
   const others = new Set(episodes.flatMap((one) => (isHeld(one) ? [] : [one.source])))
   const names = trusted.filter((one) => !one.startsWith(ROLE))
   return new Set([...names, ...episodes.flatMap(({ source }) => (others.has(source) ? [] : [source]))])

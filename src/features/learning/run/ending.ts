@@ -1,4 +1,6 @@
-import { type Sent, trustedAmong } from '../reflexes/sources.ts'
+import { isFrom, type Sent, trustedAmong } from '../reflexes/sources.ts'
+import { refusalWords } from '../contract/told.ts'
+import { rejectedWords } from '../reflexes/decision-words.ts'
 import type { LearningRun } from './store.ts'
 
 type Crowd = NonNullable<LearningRun['episodes']['crowd']>
@@ -16,12 +18,16 @@ const LEAST = 40
 /** Nothing is learned from one sender alone, which could teach what it likes. */
 const LARGEST_SHARE = 1 / 3
 
+type Trusting = Pick<LearningRun, 'trusted_sources' | 'set_sources'>
+
 /** The sender of too many of the decisions; undefined if nobody is, or if it is trusted. */
-export function crowdIn(episodes: readonly Sent[], { trusted_sources: trusts }: Pick<LearningRun, 'trusted_sources'>): Crowd | undefined {
+export function crowdIn(episodes: readonly Sent[], { trusted_sources: trusts, set_sources = trusts }: Trusting): Crowd | undefined {
   const [most] = Array.from(Map.groupBy(episodes, ({ source }) => source)).sort(([, one], [, other]) => other.length - one.length)
   if (!most || episodes.length < LEAST || trustedAmong(episodes, trusts).has(most[0]) || most[1].length <= episodes.length * LARGEST_SHARE)
     return undefined
-  return { sender: most[0], n: most[1].length, trusts: [...trusts, most[0]] }
+  // A name that the request alone has, and that nobody bears, is a mistake of its caller.
+  const meant = trusts.filter((one) => set_sources.includes(one) || episodes.some((episode) => isFrom(episode, one)))
+  return { sender: most[0], n: most[1].length, trusts: Array.from(new Set([...meant, most[0]])) }
 }
 
 /** The remedy for a crowd, in words. */
@@ -39,6 +45,6 @@ export function answerOf({ scope, candidates, rejected, episodes: { read, used, 
   const from = `${used} ${used === 1 ? 'decision' : 'decisions'}, ${read} of them new`
   const [first] = rejected
   if (candidates.length === 0 && crowd) return `Nothing was learned from ${from}: ${remedy(scope, used, crowd)}`
-  if (candidates.length === 0) return `Nothing was learned from ${from}${first ? `: ${first.what}: ${first.reason}` : ''}.`
+  if (candidates.length === 0) return `Nothing was learned from ${from}${first ? `: ${refusalWords(rejectedWords(first))}` : ''}.`
   return `${candidates.length} learned from ${from}; ${rejected.length} rejected.`
 }

@@ -1,3 +1,4 @@
+import { decisionWords } from '../reflexes/decision-words.ts'
 import type { LearnedVersion } from '../contract/learner-api.ts'
 import type { Evidence, EvidencePart, ReadPlace, Rejected, StoredCandidate } from '../contract/runs.ts'
 import type { Foreseen } from '../../../contract/certificate.ts'
@@ -103,7 +104,7 @@ function findOf(
   const places = [0, Math.floor(taught.length / 2), taught.length - 1]
   const examples = [...new Set(places)].flatMap((at) => placeAt(learned.episodes, taught[at]))
   const description =
-    `${title}${LEARNED_BY}${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decision}. ` +
+    `${title}${LEARNED_BY}${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decisionWords(decision)}. ` +
     `${by === 'rules' ? 'The older ones predict' : 'Parts of them predict'} ${agreed} of ${covered} ${by === 'rules' ? 'newer ones' : 'others'}, of ${n} in all.`
   return {
     version: {

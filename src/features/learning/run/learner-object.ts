@@ -197,6 +197,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     if (run.quiet) return this.#store.reported(revision)
     const {
       trusted_sources: _trusted,
+      set_sources: _set,
       replies: _replies,
       min_agreement: _agreement,
       drifted: _drifted,
@@ -247,6 +248,7 @@ function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, s
     candidates: [],
     rejected: [],
     trusted_sources: [...settings.trusted_sources, ...trusted_sources],
+    set_sources: settings.trusted_sources,
     replies: settings.replies,
     min_agreement: settings.min_agreement,
     drifted,

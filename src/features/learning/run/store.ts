@@ -14,6 +14,8 @@ import type { MinedSkill } from './skills.ts'
 /** A run with the state that its learner continues from. */
 export type LearningRun = StoredRun & {
   trusted_sources: string[]
+  /** The part of them that the setting has; missing in runs that an earlier version began. */
+  set_sources?: string[]
   /** Missing in runs that an earlier version began. */
   replies?: Replies
   min_agreement?: Agreement
