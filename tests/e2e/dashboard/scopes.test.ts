@@ -117,6 +117,24 @@ test('the log reads as sentences while events happen, and each line leads to its
   await page.context().close()
 })
 
+test('on a phone, an entry of the log is whole: its time, its kind, its sentence and the link to its trace', async () => {
+  const scope = 'chat/phone'
+  await send(scope, message('Good morning'))
+  const { page } = await dashboard.open(pageOf(scope), { width: 360 })
+  const entry = lines(page).filter({ hasText: 'event-accepted' }).first()
+  await entry.waitFor()
+  const frame = await page.getByRole('region', { name: 'Log' }).boundingBox()
+  const edge = (frame?.x ?? 0) + (frame?.width ?? 0)
+  for (const part of [entry.locator('time'), entry.getByRole('button'), entry.locator('.text'), entry.getByRole('link')]) {
+    const box = await part.boundingBox()
+    expect(box!.x + box!.width).toBeLessThanOrEqual(edge)
+    expect(box!.width).toBeGreaterThan(20)
+  }
+  // The list reckons with rows of this height.
+  expect((await entry.boundingBox())?.height).toBe(54)
+  await page.context().close()
+})
+
 test('somebody shows some kinds alone, by a link that can be shared', async () => {
   const scope = 'chat/kinds'
   await send(scope, message('one'))

@@ -56,6 +56,14 @@ test('the overview loads at most 25 kB of script, any other link 48 kB, all page
   await page.context().close()
 })
 
+test.each([
+  ['/activity', '/traces'],
+  ['/settings', '/keys'],
+])('the address %s of a group of the menu leads to its first page, %s', async (group, first) => {
+  const response = await fetch(dashboard.url + group, { redirect: 'manual' })
+  expect({ status: response.status, to: response.headers.get('location') }).toEqual({ status: 302, to: first })
+})
+
 test('a list whose events are in part away says so, and shows the others', async () => {
   const { page } = await dashboard.open('/')
   const json = { items: [], next_cursor: null, missing: ['EVENTS_DB_1'], damaged: ['DB 7'] }

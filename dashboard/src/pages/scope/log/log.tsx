@@ -217,7 +217,8 @@ function lineOf(entry: LogEntry): StoryLine {
   return { seq, at, kind, trace_id, span_id, ms, text: sentenceOf(entry, say), bad }
 }
 
-const ROW_PX = 30
+/** The height of a row, by the width of the page: see the stylesheet. */
+const rowPx = (): number => (matchMedia('(max-width: 50rem)').matches ? 54 : 30)
 const BEYOND = 10
 /** Older entries are loaded when the reader is this near to the oldest. */
 const NEAR_PX = 600
@@ -230,13 +231,14 @@ function Rows({ shown, picked, onPick }: RowsProps) {
   const top = useSignal(0)
   void shown.changed.value
   const { lines } = shown
+  const row = rowPx()
   const height = frame.current?.clientHeight ?? 600
-  const last = shown.following ? lines.length : Math.min(lines.length, Math.ceil((top.value + height) / ROW_PX) + BEYOND)
-  const first = Math.max(0, shown.following ? last - Math.ceil(height / ROW_PX) - BEYOND : Math.floor(top.value / ROW_PX) - BEYOND)
+  const last = shown.following ? lines.length : Math.min(lines.length, Math.ceil((top.value + height) / row) + BEYOND)
+  const first = Math.max(0, shown.following ? last - Math.ceil(height / row) - BEYOND : Math.floor(top.value / row) - BEYOND)
   useLayoutEffect(() => {
     const { current } = frame
     if (!current) return
-    if (shown.prepended > 0) current.scrollTop += shown.prepended * ROW_PX
+    if (shown.prepended > 0) current.scrollTop += shown.prepended * row
     shown.prepended = 0
     if (shown.following) current.scrollTop = current.scrollHeight
   })
@@ -245,7 +247,7 @@ function Rows({ shown, picked, onPick }: RowsProps) {
     if (!current) return
     const before = top.peek()
     const { scrollTop, scrollHeight, clientHeight } = current
-    const isAtEnd = scrollHeight - scrollTop - clientHeight < ROW_PX
+    const isAtEnd = scrollHeight - scrollTop - clientHeight < row
     if (!isAtEnd && scrollTop < before) shown.follows(false)
     if (isAtEnd && !shown.paused && shown.skipped === 0) shown.follows(true)
     top.value = scrollTop
@@ -253,7 +255,7 @@ function Rows({ shown, picked, onPick }: RowsProps) {
   }
   return (
     <div class="lines" ref={frame} onScroll={scrolled} tabIndex={0} role="region" aria-label="Log">
-      <ol style={{ paddingTop: `${first * ROW_PX}px`, paddingBottom: `${(lines.length - last) * ROW_PX}px` }}>
+      <ol style={{ paddingTop: `${first * row}px`, paddingBottom: `${(lines.length - last) * row}px` }}>
         {lines.slice(first, last).map((line) => (
           <LogLineRow key={line.seq} line={line} picked={line.seq === picked} onPick={onPick} />
         ))}
