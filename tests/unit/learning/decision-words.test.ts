@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { atOnce } from '../../../src/base/steps.ts'
-import { refusalWords, untold } from '../../../src/features/learning/contract/told.ts'
+import { refusalWords, untold } from '../../../src/contract/lists/refusals.ts'
 import { classesOf } from '../../../src/features/learning/reflexes/classes.ts'
-import { decisionWords, rejectedWords } from '../../../src/features/learning/reflexes/decision-words.ts'
+import { decisionWords, rejectedWords } from '../../../src/features/learning/contract/decision-words.ts'
 import { call, history, reply } from './histories.ts'
 
 /** The words for the one kind of decision that so many events got. */

@@ -1,4 +1,4 @@
-import { decisionWords } from './decision-words.ts'
+import { decisionWords } from '../contract/decision-words.ts'
 import { type Action, actionsIn, parseAction } from '../../../contract/action.ts'
 import type { Points, ProgramWhy, Side } from '../contract/why.ts'
 import type { Saw } from '../episode.ts'

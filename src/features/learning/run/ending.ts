@@ -1,6 +1,6 @@
 import { isFrom, type Sent, trustedAmong } from '../reflexes/sources.ts'
-import { refusalWords } from '../contract/told.ts'
-import { rejectedWords } from '../reflexes/decision-words.ts'
+import { refusalWords } from '../../../contract/lists/refusals.ts'
+import { rejectedWords } from '../contract/decision-words.ts'
 import type { LearningRun } from './store.ts'
 
 type Crowd = NonNullable<LearningRun['episodes']['crowd']>

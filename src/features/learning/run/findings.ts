@@ -1,4 +1,4 @@
-import { decisionWords } from '../reflexes/decision-words.ts'
+import { decisionWords } from '../contract/decision-words.ts'
 import type { LearnedVersion } from '../contract/learner-api.ts'
 import type { Evidence, EvidencePart, ReadPlace, Rejected, StoredCandidate } from '../contract/runs.ts'
 import type { Foreseen } from '../../../contract/certificate.ts'

@@ -1,5 +1,5 @@
 import { isJsonFields, jsonValue, type JsonFields } from '../../../base/json.ts'
-import type { Rejected } from '../contract/runs.ts'
+import type { Rejected } from './runs.ts'
 
 const MOST_TEXT = 60
 const ACT = /^(tool|reply|skill|emit|note)( [^[{]*)?(\[|$)/
