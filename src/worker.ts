@@ -76,9 +76,9 @@ export function reflex({ agents: listed, features = all }: Listed): Deployment {
     fetch: app.fetch,
     async queue(batch, env) {
       hideInOutput(deploymentHider(env))
-      if (batch.queue === 'reflex-dead-letters') await consumeDeadLetters(batch, { env, features })
-      else if (batch.queue === 'reflex-outcomes') await consumeOutcomes(batch.messages, { env, features })
-      else await consumeEvents(batch, { env, features })
+      if (batch.queue === 'reflex-dead-letters') await consumeDeadLetters(batch, env)
+      else if (batch.queue === 'reflex-outcomes') await consumeOutcomes(batch.messages, env)
+      else await consumeEvents(batch, env)
     },
     async scheduled(controller, env) {
       hideInOutput(deploymentHider(env))

@@ -134,7 +134,7 @@ export type ScopeFeature = {
   readonly reports?: () => Partial<ScopeReport>
   /**
    * Returns what goes to D1 beside outcomes that are packed there: `packs` of the feature in the
-   * deployment gets it. Nothing is left to send, unless `unanswered` is called: D1 may not have it.
+   * deployment sorts it. Nothing is left to send, unless `unanswered` is called: D1 may lack it.
    */
   readonly answers?: () => unknown
   readonly unanswered?: () => void

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { Alert } from '../contract/alert.ts'
 import type { health } from '../contract/reports/health.ts'
 import type { Env } from '../env.ts'
+import type { SortAnswers } from '../store/packs/told.ts'
 import type { FeatureRetention } from './retention.ts'
 
 /** `features`: what all features of the deployment declare. Returns a count. */
@@ -37,8 +38,8 @@ export type DeploymentFeature = {
   readonly sweeps?: readonly SweepStep[]
   /** Runs each minute, by the cron alone. */
   readonly scheduled?: (env: Env, now: number) => Promise<void>
-  /** Takes what scopes answer beside outcomes, each once or more. */
-  readonly packs?: { readonly name: string; readonly take: (env: Env, answers: readonly unknown[], now: number) => Promise<void> }
+  /** Sorts what scopes answer beside outcomes, each once or more. */
+  readonly packs?: { readonly name: string; readonly sort: SortAnswers }
   /** Rows of its tables in D1 that the sweep deletes. */
   readonly forgets?: readonly FeatureRetention[]
 }

@@ -1,23 +1,20 @@
 import type { Env } from '../env.ts'
-import type { DeploymentFeature } from './deployment.ts'
 import { warn } from '../base/warn.ts'
 import { byteLength, isJsonFields } from '../base/json.ts'
 import { repeatedAmong } from '../store/packs/find.ts'
 import { mergePacks } from '../store/packs/merge.ts'
-import { packEvents } from '../store/packs/write.ts'
+import type { FeatureAnswers } from '../store/packs/told.ts'
+import { packTold } from '../store/packs/write.ts'
 import type { PackedEvent } from '../store/packs/format.ts'
 import { dropWhole, nameOf } from '../store/queued.ts'
 import { isDoubted } from '../store/replicate.ts'
 import { storeOf } from '../store/store.ts'
 
-/** The answers of a scope's features, by their names. */
-export type FeatureAnswers = Readonly<Record<string, unknown>>
 /**
  * Ended events that are packed together with those that other scopes have, and the answers of the
  * features of their scope. `seq` is a text.
  */
 type OutcomesMessage = { outcomes: (Omit<PackedEvent, 'seq'> & { seq: string })[]; told?: FeatureAnswers }
-export type OutcomesParts = { env: Env; features: readonly DeploymentFeature[] }
 
 /** A scope sends rows to D1 instead of a larger message. */
 const MOST_BYTES = 60_000
@@ -30,11 +27,11 @@ export const outcomesText = (events: readonly PackedEvent[], told: FeatureAnswer
 const eventsOf = (outcomes: OutcomesMessage['outcomes']): PackedEvent[] => outcomes.map((event) => ({ ...event, seq: BigInt(event.seq) }))
 
 /** Packs what scopes have answered, and drops the notes of `batches` that have nothing else. */
-export async function packAnswers(parts: OutcomesParts, answers: readonly string[], batches: readonly string[]): Promise<void> {
+export async function packAnswers(env: Env, answers: readonly string[], batches: readonly string[]): Promise<void> {
   const read = JSON.parse(`[${answers.join(',')}]`) as OutcomesMessage[]
   const told = read.flatMap((one) => (one.told ? [one.told] : []))
   await packAll(
-    parts,
+    env,
     read.flatMap(({ outcomes }) => eventsOf(outcomes)),
     { told, batches },
   )
@@ -42,16 +39,14 @@ export async function packAnswers(parts: OutcomesParts, answers: readonly string
 
 type Beside = { told: readonly FeatureAnswers[]; batches?: readonly string[] }
 
-async function packAll({ env, features }: OutcomesParts, events: readonly PackedEvent[], { told, batches = [] }: Beside): Promise<void> {
+async function packAll(env: Env, events: readonly PackedEvent[], { told, batches = [] }: Beside): Promise<void> {
   const db = storeOf(env)
   const doubted = events.filter(isDoubted)
   const repeated = doubted.length === 0 ? null : await repeatedAmong(db, doubted)
   const once = repeated ? events.filter((event) => !repeated.has(nameOf(event))) : events
-  const taken = features.flatMap(({ packs }) => {
-    const answers = told.flatMap((one) => (packs ? (one[packs.name] ?? []) : []))
-    return packs && answers.length > 0 ? [packs.take(env, answers, Date.now())] : []
-  })
-  const [crowded] = await Promise.all([once.length > 0 ? packEvents(db, once, dropWhole(db, batches, once)) : null, ...taken])
+  const some = told.filter((one) => Object.keys(one).length > 0)
+  const is_empty = once.length + some.length === 0
+  const crowded = is_empty ? null : await packTold(db, { events: once, told: some }, dropWhole(db, batches, once))
   if (repeated)
     await giveBack(
       env,
@@ -130,15 +125,15 @@ async function putOff({ message, events }: { message: Message; events: readonly 
  * Packs the outcomes of many scopes. One that arrives twice has the same place in both packs. A
  * message that cannot be read holds no other: it becomes a dead letter.
  */
-export async function consumeOutcomes(messages: readonly Message[], parts: OutcomesParts): Promise<void> {
+export async function consumeOutcomes(messages: readonly Message[], env: Env): Promise<void> {
   const read = messages.map((message) => ({ message, events: outcomesIn(message.body) }))
   try {
     const events = read.flatMap((one) => one.events ?? [])
-    await packAll(parts, events, { told: read.flatMap((one) => (one.events ? toldIn(one.message.body) : [])) })
+    await packAll(env, events, { told: read.flatMap((one) => (one.events ? toldIn(one.message.body) : [])) })
     for (const one of read) if (one.events) one.message.ack()
   } catch (error) {
     warn({ message: 'failed to pack outcomes; the queue delivers them again', messages: read.length, error })
-    await Promise.all(read.map((one) => putOff(one, parts.env)))
+    await Promise.all(read.map((one) => putOff(one, env)))
     return
   }
   for (const { message } of read.filter(({ events }) => events === null)) {

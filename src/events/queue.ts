@@ -7,7 +7,7 @@ import { QUICK_MS, storeOf } from '../store/store.ts'
 import { byteLength } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { backoff, pauses } from '../base/backoff.ts'
-import { consumeOutcomes, outcomesIn, packAnswers, type OutcomesParts } from './outcomes.ts'
+import { consumeOutcomes, outcomesIn, packAnswers } from './outcomes.ts'
 import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
 
 /** An event without an outcome after this time may be lost. */
@@ -231,10 +231,10 @@ const MOST_ATTEMPTS = 6
  * acknowledged, or retried if nothing of it was taken. A part that was not taken has a message of
  * its own, which precedes the acknowledgement. Never throws.
  */
-export async function consumeEvents(batch: MessageBatch, { env, features }: OutcomesParts): Promise<void> {
+export async function consumeEvents(batch: MessageBatch, env: Env): Promise<void> {
   const read = batch.messages.map((message) => ({ message, body: readMessage(message.body) }))
   const parts = read.flatMap(({ message, body }) => (body ? partsOf(message, body) : []))
-  const delivery = new Delivery({ env, features })
+  const delivery = new Delivery(env)
   const [returned] = await Promise.all([
     delivery.all(parts),
     ...read.filter(({ body }) => body === null).map(({ message }) => bury(env, message, 'malformed message: expected {scope, events}')),
@@ -286,9 +286,9 @@ async function postpone(env: Env, returned: readonly Returned[]): Promise<void> 
 const NOT_DELIVERED = 'not delivered in any attempt: its scope was unreachable, or its inbox was full'
 
 /** Stores messages that failed all delivery attempts as dead letters in D1. */
-export async function consumeDeadLetters(batch: MessageBatch, { env, features }: OutcomesParts): Promise<void> {
+export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
   const outcomes = batch.messages.filter(({ body }) => outcomesIn(body))
-  if (outcomes.length > 0) await consumeOutcomes(outcomes, { env, features })
+  if (outcomes.length > 0) await consumeOutcomes(outcomes, env)
   const events = batch.messages.filter((message) => !outcomes.includes(message))
   await Promise.all(events.map((message) => bury(env, message, NOT_DELIVERED)))
 }
@@ -297,14 +297,12 @@ type Taken = 'accepted' | 'full' | 'failed'
 
 /** The deliveries of one batch, and what the scopes have answered. */
 class Delivery {
-  readonly #parts: OutcomesParts
   readonly #env: Env
   /** By scope. */
   readonly #answers = new Map<string, { outcomes: string; ids: readonly string[] }[]>()
 
-  constructor(parts: OutcomesParts) {
-    this.#parts = parts
-    this.#env = parts.env
+  constructor(env: Env) {
+    this.#env = env
   }
 
   async all(parts: readonly ScopePart[]): Promise<Returned[]> {
@@ -369,7 +367,7 @@ class Delivery {
     const lost = new Set<string>()
     try {
       await packAnswers(
-        this.#parts,
+        this.#env,
         answers.map(({ outcomes }) => outcomes),
         batches,
       )

@@ -3,6 +3,7 @@ import { forgetOld, type RetentionStep } from './retention.ts'
 import type { Env } from '../env.ts'
 import { packedAmong } from '../store/packs/find.ts'
 import { MERGE_MS, mergePacks } from '../store/packs/merge.ts'
+import { sortTold, type Sorters } from '../store/packs/told.ts'
 import { batchesAfter, dropBatches, markSentAgain, msOf, nameOf, seqAt, unseenBatches } from '../store/queued.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack, LATE_MS, send } from './queue.ts'
@@ -23,7 +24,8 @@ type Done = { sent_again: number; poked: number; forgotten: number; steps: Recor
 /** Restarts stuck work. Idempotent, safe beside another sweep; a failed step stops no other. */
 export async function sweep(env: Env, now: number, { retention = [], features = [] }: SweepSteps = {}): Promise<Done> {
   const databases = packDatabases(storeOf(env))
-  // First, since the other steps read the packs.
+  // First, since the other steps read them.
+  await step('sorting what scopes told', () => sortTold(storeOf(env), { sorters: sortersOf(features), before: now, now }))
   for (const { name, db } of databases) await step(`merging packs in ${name}`, () => mergePacks(db, now, MERGE_MS / databases.length))
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
@@ -37,6 +39,10 @@ export async function sweep(env: Env, now: number, { retention = [], features = 
   const forgotten = await forgetOld(env, { now, step, retention: old })
   return { sent_again, poked, forgotten: forgotten.events, steps: { ...steps, ...forgotten.steps } }
 }
+
+/** The sorters of the answers of scopes, by name. */
+export const sortersOf = (features: readonly DeploymentFeature[]): Sorters =>
+  new Map(features.flatMap(({ packs }) => (packs ? [[packs.name, packs.sort] as const] : [])))
 
 /**
  * Drops batches that the log has, and resends overdue ones that the queue lost. While the queue

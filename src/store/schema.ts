@@ -70,6 +70,8 @@ export const packs = sqliteTable('packs', {
   /** Hashes of the ids and traces, of 8 bytes; null if `pack_index` has them. */
   hashes: blob(),
   data: blob().notNull(),
+  /** The answers that came beside these events, as `statistics_waiting` has them; or null. */
+  told: text(),
 })
 
 /** The days, since 1970, of which the archive has packed events that have left D1. */

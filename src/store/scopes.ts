@@ -5,7 +5,7 @@ import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
 import { fireShare } from '../features/statistics/contract/statistics.ts'
 import { prefixOf } from '../contract/principal.ts'
 import { within } from './events.ts'
-import { foldNow, scopeTotals } from '../features/statistics/store/packed.ts'
+import { scopeTotals, sortStatisticsNow } from '../features/statistics/store/packed.ts'
 import { scopes } from './schema.ts'
 
 const MOST_OVERDUE = 100
@@ -34,7 +34,7 @@ type Listing = {
 
 /** Scopes by name, after `after`, with their totals. `search`: in names of scopes and agents. */
 export async function listScopes(db: D1Database, { patterns, after, limit, search, state }: Listing): Promise<ScopeSummary[]> {
-  await foldNow(db)
+  await sortStatisticsNow(db)
   const { scope, agent, open, turn_since, parked, model_ask_at, updated_at } = scopes
   const inStates = { open: IS_OPEN, turn: isNotNull(turn_since), parked: IS_PARKED, model: isNotNull(model_ask_at) }
   const searched = search === undefined ? undefined : sql`instr(lower(${scope} || ' ' || ${agent}), lower(${search})) > 0`

@@ -1,13 +1,18 @@
 import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { sortAll } from '../support/sort-told.ts'
 import { forgetEvents, listEvents } from '../../src/store/events.ts'
-import { foldStatistics, scopeTotals, waitToFold } from '../../src/features/statistics/store/packed.ts'
+import { scopeTotals } from '../../src/features/statistics/store/packed.ts'
 import { writeStatistics } from '../../src/features/statistics/store/query.ts'
 import { archiveDays, leavingFor } from '../../src/store/packs/archived.ts'
 import type { PackedEvent } from '../../src/store/packs/format.ts'
 import { forgetPacks, forgetPacksBeyond, mergePacks } from '../../src/store/packs/merge.ts'
-import { replicateEvents } from '../../src/store/replicate.ts'
+import { METRICS, metricsOf } from '../../src/store/artifacts/reflex-metrics.ts'
+import { waitStatements, type FeatureAnswers } from '../../src/store/packs/told.ts'
+import { packTold } from '../../src/store/packs/write.ts'
+import { emptyMetrics } from '../../src/reflexes/metrics.ts'
+import { packable, replicateEvents } from '../../src/store/replicate.ts'
 import { live, type Place } from '../support/crash-at-write.ts'
 import { packDatabases, storeOf } from '../../src/store/store.ts'
 import { clearArchive } from '../support/pack-archive.ts'
@@ -265,7 +270,7 @@ describe('each event is listed once', () => {
     await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'D1 has all')
     const own = await env.DB.prepare('SELECT count(*) AS n FROM events WHERE scope = ?').bind(scope).first('n')
     const counted = async () => {
-      await foldStatistics(env.DB, Infinity)
+      await sortAll(env.DB)
       return (await scopeTotals(env.DB, [scope])).get(scope)?.['accepted']
     }
     return { ids: await listed(scope), own, counted }
@@ -332,20 +337,65 @@ describe('each event is listed once', () => {
       seq,
       rows: [{ family: 'scope' as const, bucket: 'all' as const, start: 0, values: { '': { accepted: seq } } }],
     })
+    const wait = (...answers: object[]) =>
+      env.DB.batch(
+        waitStatements(
+          env.DB,
+          answers.map((statistics) => ({ statistics })),
+          START,
+        ),
+      )
     const run = async (place: Place | null) => {
       await env.DB.exec('DELETE FROM statistics; DELETE FROM statistics_packs; DELETE FROM statistics_waiting')
       await writeStatistics(env.DB, 'a', answer('a', 1).rows, 1)
-      await waitToFold(env.DB, [answer('a', 2), answer('b', 5)], START)
+      await wait(answer('a', 2), answer('b', 5))
       const dying = dyingAt(place)
-      await foldStatistics(dying.db, Infinity).catch(() => null)
-      await waitToFold(env.DB, [answer('a', 3)], START)
-      await foldStatistics(env.DB, Infinity)
+      await sortAll(dying.db).catch(() => null)
+      await wait(answer('a', 3))
+      await sortAll(env.DB)
       const totals = await scopeTotals(env.DB, ['a', 'b'])
       return { calls: dying.calls(), totals: ['a', 'b'].map((scope) => totals.get(scope)?.['accepted']) }
     }
     const calm = await run(null)
     expect(calm.calls).toBeGreaterThan(3)
     for (let at = 1; at <= calm.calls; at += 1) for (const side of sides) expect((await run({ at, side })).totals).toEqual([3, 5])
+  })
+
+  test('and counted once, wherever sorting what came with packs dies, or their merge, in whatever process', async () => {
+    const metrics = (runs: number) => ({ ...emptyMetrics(), runs })
+    const told = (scope: string, seq: number) => ({
+      statistics: { scope, seq, rows: [{ family: 'scope', bucket: 'all', start: 0, values: { '': { accepted: seq } } }] },
+      [METRICS]: { scope, seq, reports: [{ reflex_id: 'bell', version: 1, metrics: metrics(seq) }] },
+    })
+    let at = START
+    const pack = (...answers: object[]) => {
+      const reports = [reportOf(eventAt('a', (at += 1)), { nth: at })]
+      return packTold(env.DB, { events: packable(reports, 'a'), told: answers as FeatureAnswers[] })
+    }
+    const run = async (place: Place | null) => {
+      const tables = ['statistics', 'statistics_packs', 'statistics_waiting', 'reflex_metrics_packs', 'packs']
+      await env.DB.exec(tables.map((table) => `DELETE FROM ${table}`).join('; '))
+      for (let seq = 1; seq <= 8; seq += 1) await pack(told('a', seq), told('b', 9 - seq))
+      const dying = dyingAt(place)
+      await sortAll(dying.db).catch(() => null)
+      await pack(told('a', 9))
+      await mergePacks(dying.db, START + DAY_MS).catch(() => null)
+      await mergePacks(env.DB, START + DAY_MS)
+      await sortAll(env.DB)
+      const totals = await scopeTotals(env.DB, ['a', 'b'])
+      const runs = new Map((await metricsOf(env.DB, 'bell')).map((row) => [row.scope, row.metrics.runs]))
+      return { calls: dying.calls(), counted: ['a', 'b'].map((scope) => [totals.get(scope)?.['accepted'], runs.get(scope)]) }
+    }
+    const calm = await run(null)
+    expect(calm.calls).toBeGreaterThan(6)
+    const counted = [
+      [9, 9],
+      [8, 8],
+    ]
+    expect(calm.counted).toEqual(counted)
+    for (let place = 1; place <= calm.calls; place += 1) {
+      for (const side of sides) expect((await run({ at: place, side })).counted).toEqual(counted)
+    }
   })
 
   test.each([

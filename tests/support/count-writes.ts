@@ -57,8 +57,8 @@ export function takeStorageWrites(storage: DurableObjectStorage): Writes {
   return { rows, alarms, bytes: storage.sql.databaseSize, kept: sum(kept) }
 }
 
-/** Deletions, and the sums of the sweep: they serve many events, whenever they come. */
-const SWEPT = /^\s*(?:DELETE FROM (?!dead_letters)|INSERT INTO statistics_(?:sums|packs))/
+/** Deletions, and what the sweep sorts and sums: they serve many events, whenever they come. */
+const SWEPT = /^\s*(?:DELETE FROM (?!dead_letters)|INSERT INTO (?:statistics_(?:sums|packs)|reflex_metrics_packs))/
 const NOTED = /^\s*INSERT INTO queued\b/
 
 /**

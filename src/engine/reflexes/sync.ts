@@ -163,13 +163,14 @@ export class ReflexSync {
   }
 
   async #reportMetrics(): Promise<void> {
-    const { records, env, scope, now } = this.#parts
+    const { records, env, scope, now, log } = this.#parts
     const names = Array.from(records.untold)
     if (names.length === 0) return
     records.untold.clear()
     const entries = names.map((name) => records.entry(name))
+    const seq = log.last
     try {
-      await tellReflexMetrics(storeOf(env), scope, entries, now())
+      await tellReflexMetrics(storeOf(env), { scope, seq, now: now() }, entries)
     } catch (error) {
       for (const name of names) records.untold.add(name)
       throw error
@@ -178,12 +179,12 @@ export class ReflexSync {
 
   /** The metrics that D1 lacks. */
   #answered(): AnsweredMetrics | undefined {
-    const { records, scope } = this.#parts
+    const { records, scope, log } = this.#parts
     if (records.untold.size === 0) return undefined
     for (const name of records.untold) this.#told.add(name)
     const reports = Array.from(records.untold, (name) => records.entry(name))
     records.untold.clear()
-    return { scope, reports }
+    return { scope, seq: log.last, reports }
   }
 
   #tellAgain(): void {

@@ -3,8 +3,7 @@ import { reflexMetricsRoutes } from './http/metrics.ts'
 import { judge } from './scope/feedback.ts'
 import { proofInScope, proofOf } from './scope/in-scope.ts'
 import { forgetCertificates } from './store/certificates.ts'
-import { forgetReflexMetrics, METRICS, takeReflexMetrics } from '../../store/artifacts/reflex-metrics.ts'
-import { storeOf } from '../../store/store.ts'
+import { forgetReflexMetrics, METRICS, sortReflexMetrics } from '../../store/artifacts/reflex-metrics.ts'
 import { metricsInScope } from './operations/metrics.ts'
 import type { Refused, Result } from '../../base/result.ts'
 import type { AuditedDecision, Feedback } from '../../contract/feedback.ts'
@@ -23,7 +22,7 @@ export const proof: Feature = {
   calls: { judge: async (scope, event_id, feedback, by) => judge({ ...scope, ...proofOf(scope) }, event_id, feedback, by) },
   operations: [metricsInScope],
   routes: () => [reflexMetricsRoutes],
-  packs: { name: METRICS, take: (env, answers, now) => takeReflexMetrics(storeOf(env), answers, now) },
+  packs: { name: METRICS, sort: sortReflexMetrics },
   forgets: [
     { name: 'metrics', kept: 'a year', forget: forgetReflexMetrics },
     { name: 'certificates', kept: 'a year', forget: forgetCertificates },

@@ -8,7 +8,7 @@ import { read, statisticsRoutes } from './http/statistics.ts'
 import { storeOf } from '../../store/store.ts'
 import { crowdedOwners, evictSkills, MANY_VERSIONS } from './store/evict-skills.ts'
 import { countStatistics } from './scope/statistics.ts'
-import { foldStatistics, statisticsIn, waitToFold } from './store/packed.ts'
+import { sortStatistics, STATISTICS } from './store/packed.ts'
 import { countVersions } from './store/query.ts'
 import { forgetStatistics, sumEnded } from './store/sums.ts'
 import * as tables from './store/tables.ts'
@@ -26,17 +26,8 @@ export const statistics: Feature = {
   tables,
   health: async (env, patterns) => ({ skills: await skillCounts(storeOf(env), patterns) }),
   alerts: (env, { hour }) => countAlerts(env, hour),
-  packs: {
-    name: 'statistics',
-    take: (env, answers, now) =>
-      waitToFold(
-        storeOf(env),
-        answers.flatMap((one) => statisticsIn(one) ?? []),
-        now,
-      ),
-  },
+  packs: { name: STATISTICS, sort: sortStatistics },
   sweeps: [
-    { name: 'sorting statistics', run: (env, now) => foldStatistics(storeOf(env), now) },
     { name: 'summing statistics', run: (env, now) => sumEnded(storeOf(env), now, BUCKETS_AT_ONCE) },
     { name: 'evicting skills', run: evict },
   ],

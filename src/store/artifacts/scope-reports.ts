@@ -3,19 +3,18 @@ import { jsonChunks } from '../../base/json.ts'
 /** A table with a row for each version and scope, and the column that scopes report. */
 type Reports = { table: 'certificates' | 'reflex_metrics'; column: 'certificate' | 'metrics' }
 type Report = { reflex_id: string; version: number }
+/** `seq`: the last entry of the scope's log, for a table that has it. */
+type Reported = { scope: string; seq?: number; reports: readonly Report[]; now: number }
 
 /** Writes the reports of a scope in one batch. Stale and equal ones change nothing. `now` in ms. */
-export async function tellReports(
-  db: D1Database,
-  { table, column }: Reports,
-  { scope, reports, now }: { scope: string; reports: readonly Report[]; now: number },
-): Promise<void> {
-  const upsert = `INSERT INTO ${table} (reflex_id, version, scope, ${column}, updated_at)
-    SELECT value->>'reflex_id', value->>'version', ?2, value->'${column}', ?3 FROM json_each(?1) WHERE true
-    ON CONFLICT (reflex_id, version, scope) DO UPDATE SET ${column} = excluded.${column}, updated_at = excluded.updated_at
+export async function tellReports(db: D1Database, { table, column }: Reports, { scope, seq, reports, now }: Reported): Promise<void> {
+  const isNumbered = seq !== undefined
+  const upsert = `INSERT INTO ${table} (reflex_id, version, scope, ${column}, updated_at${isNumbered ? ', seq' : ''})
+    SELECT value->>'reflex_id', value->>'version', ?2, value->'${column}', ?3${isNumbered ? ', ?4' : ''} FROM json_each(?1) WHERE true
+    ON CONFLICT (reflex_id, version, scope) DO UPDATE SET ${column} = excluded.${column}, updated_at = excluded.updated_at${isNumbered ? ', seq = excluded.seq' : ''}
     WHERE excluded.updated_at >= ${table}.updated_at AND excluded.${column} IS NOT ${table}.${column}`
   const chunks = jsonChunks(reports.map((report) => JSON.stringify(report)))
-  if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(upsert).bind(chunk, scope, now)))
+  if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(upsert).bind(chunk, scope, now, ...(isNumbered ? [seq] : []))))
 }
 
 export async function forgetReports(db: D1Database, table: Reports['table'], before: number, limit: number): Promise<number> {

@@ -100,8 +100,29 @@ export const reflexMetrics = sqliteTable(
     scope: text().notNull(),
     metrics: text({ mode: 'json' }).$type<ReflexMetrics>().notNull(),
     updated_at: integer().notNull(),
+    /** The last entry of the scope's log that they include. */
+    seq: integer().notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.scope] })],
+)
+
+/**
+ * The counters of many scopes, as `statistics_packs` has statistics: `scopes` has `{metrics, at}`
+ * of each. A row of `reflex_metrics` hides the counters of its scope. The table has rowids, as
+ * `statistics_packs` has.
+ */
+export const reflexMetricsPacks = sqliteTable(
+  'reflex_metrics_packs',
+  {
+    reflex_id: text().notNull(),
+    version: integer().notNull(),
+    part: text().notNull(),
+    revision: integer().notNull(),
+    updated_at: integer().notNull(),
+    scopes: text().notNull(),
+    seqs: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.reflex_id, table.version, table.part] })],
 )
 
 /** The latest test of each version of a skill. */

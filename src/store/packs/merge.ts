@@ -4,6 +4,7 @@ import { hashesOf, HASH_DIGITS, type PackedEvent } from './format.ts'
 import { dayOf, eachOnce, FULL, idFrom, inOrder, packStatement, portionsOf, readPacks } from './rows.ts'
 import { BITS, seqAt, SLOT } from '../queued.ts'
 import { packDatabases } from '../store.ts'
+import { keepTold } from './told.ts'
 
 /** Packs that have one of these together are full: they are indexed, and merged no more. */
 const FULL_PACKS = { events: 1024, bytes: 400_000, raw_bytes: 4_000_000 }
@@ -47,7 +48,7 @@ export async function mergePacks(db: D1Database, now: number, most_ms = MERGE_MS
       before = merges
       let small = (await smallPacks(db)).filter(({ id }) => !damaged.has(id))
       for (let packs = nextMerge(small, now); packs !== null && !isOver(); packs = nextMerge(small, now)) {
-        const is_full = await merge(db, packs, damaged)
+        const is_full = await merge(db, packs, { damaged, now })
         indexed ||= is_full
         merges += 1
         const gone = new Set(packs)
@@ -99,8 +100,13 @@ function nextMerge(small: readonly Small[], now: number): Small[] | null {
   return null
 }
 
+type Merging = { damaged: Set<string>; now: number }
+
+const dropStatement = (db: D1Database, packs: readonly string[]): D1PreparedStatement =>
+  db.prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))').bind(JSON.stringify(packs))
+
 /** Returns true if the new packs are full. */
-async function merge(db: D1Database, packs: readonly Small[], damaged: Set<string>): Promise<boolean> {
+async function merge(db: D1Database, packs: readonly Small[], { damaged, now }: Merging): Promise<boolean> {
   const replaces = packs.map(({ id }) => id)
   const events = await readable(db, replaces, damaged)
   if (events === null) return false
@@ -111,7 +117,8 @@ async function merge(db: D1Database, packs: readonly Small[], damaged: Set<strin
   await write(db, [
     ...portions.map((portion, nth) => packStatement(db, portion, { replaces, id: ids[nth] })),
     ...(ids.length === 0 ? [] : [indexStatement(db, 0, entries, { packs: ids.map(String), accepted_at: newest(events) })]),
-    db.prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))').bind(JSON.stringify(replaces)),
+    keepTold(db, replaces, now),
+    dropStatement(db, replaces),
   ])
   return is_full
 }
@@ -222,11 +229,11 @@ async function dropPacks(
   { before, leaving }: { before: number; leaving: Leaving | undefined },
 ): Promise<number> {
   if (packs.length === 0) return 0
-  await leaving?.(packs.map(({ id }) => id))
+  const ids = packs.map(({ id }) => id)
+  await leaving?.(ids)
   await db.batch([
-    db
-      .prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))')
-      .bind(JSON.stringify(packs.map(({ id }) => id))),
+    keepTold(db, ids, Date.now()),
+    dropStatement(db, ids),
     db.prepare('DELETE FROM pack_index WHERE accepted_at < ?1').bind(before),
   ])
   return packs.reduce((sum, { events }) => sum + events, 0)

@@ -53,11 +53,13 @@ export const idFrom = (last: bigint): bigint => (last / SLOT) * SLOT
  * A pack under the next free id, or under its own if it is full. Fails, and with it its batch, if
  * that is taken or one of the packs that it replaces is not there.
  */
-const INSERT = `INSERT INTO packs (id, first, last, events, accepted_at, raw_bytes, scopes, types, statuses, hashes, data)
+const insertOf = (
+  told: boolean,
+): string => `INSERT INTO packs (id, first, last, events, accepted_at, raw_bytes, scopes, types, statuses, hashes, data${told ? ', told' : ''})
   SELECT CASE WHEN place >= ${FULL} THEN place ELSE coalesce((SELECT max(id) + 1 FROM packs WHERE id >= place AND id < place + ${SLOT}), place) END,
     CAST(?2 AS INTEGER), CAST(?3 AS INTEGER),
     CASE WHEN (SELECT count(*) FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?11))) = json_array_length(?11) THEN ?4 END,
-    ?5, ?6, ?7, ?8, ?9, CASE WHEN ?10 <> '' THEN unhex(?10) END, unhex(?12)
+    ?5, ?6, ?7, ?8, ?9, CASE WHEN ?10 <> '' THEN unhex(?10) END, unhex(?12)${told ? ', ?13' : ''}
   FROM (SELECT CAST(?1 AS INTEGER) AS place)`
 
 /** The different values as a JSON list, or null if they are many. */
@@ -66,17 +68,20 @@ export function namesIn(events: readonly PackedEvent[], name: 'scope' | 'type' |
   return names.length > MOST_NAMED ? null : JSON.stringify(names)
 }
 
-/** The statement that writes a pack of events in the order of `seq`. `id`: if it is full. */
+/**
+ * The statement that writes a pack of events in the order of `seq`. `id`: if it is full. `told`:
+ * the answers beside the events.
+ */
 export function packStatement(
   db: D1Database,
   events: readonly PackedEvent[],
-  { id, replaces = [] }: { id?: bigint | undefined; replaces?: readonly string[] } = {},
+  { id, replaces = [], told = null }: { id?: bigint | undefined; replaces?: readonly string[]; told?: string | null } = {},
 ): D1PreparedStatement {
   const [first, last] = [events[0], events.at(-1)]
   if (!first || !last) throw new TypeError('a pack has an event at least')
   const { data, raw_bytes } = encodePack(events)
   return db
-    .prepare(INSERT)
+    .prepare(insertOf(told !== null))
     .bind(
       String(id ?? idFrom(last.seq)),
       String(first.seq),
@@ -90,6 +95,7 @@ export function packStatement(
       id === undefined ? hashesOf(events).join('') : '',
       JSON.stringify(replaces),
       data,
+      ...(told === null ? [] : [told]),
     )
 }
 

@@ -5,6 +5,7 @@ import { packDatabases } from '../store.ts'
 import { packHash, type PackedEvent } from './format.ts'
 import { FULL, inOrder, packStatement, portionsOf } from './rows.ts'
 import { MOST_SMALL } from './merge.ts'
+import { toldText, waitStatements, type FeatureAnswers } from './told.ts'
 
 /**
  * Packs events, in one of the databases, after the statements of the store, which has the rows of
@@ -17,16 +18,32 @@ export async function packEvents(
   events: readonly PackedEvent[],
   statements: readonly D1PreparedStatement[] = [],
 ): Promise<D1Database | null> {
+  return packTold(store, { events, told: [] }, statements)
+}
+
+type Answered = { events: readonly PackedEvent[]; told: readonly FeatureAnswers[] }
+
+/** Packs events with what their scopes have answered beside them: a row for both. */
+export async function packTold(
+  store: D1Database,
+  { events, told }: Answered,
+  statements: readonly D1PreparedStatement[] = [],
+): Promise<D1Database | null> {
   const portions = portionsOf(events.toSorted(inOrder))
-  const packsIn = (db: D1Database) => [...portions.map((portion) => packStatement(db, portion)), db.prepare(SMALL_PACKS)]
+  const packsIn = (db: D1Database, text: string | null = null) => [
+    ...portions.map((portion, nth) => packStatement(db, portion, { told: nth === 0 ? text : null })),
+    db.prepare(SMALL_PACKS),
+  ]
   const elsewhere = await packElsewhere(store, events, packsIn)
   const known = jsonChunks(
     events.map(({ id, scope, revision, log_from, kinds, skills }) => JSON.stringify({ id, scope, revision, log_from, kinds, skills })),
   )
+  const text = elsewhere || portions.length === 0 ? null : toldText(told)
   const answers = await store.batch<SmallPacks>([
     ...statements,
+    ...(text === null ? waitStatements(store, told, Date.now()) : []),
     ...known.flatMap((chunk) => [DROP_OLDER, ADD_TRAITS, DROP_LETTERS].map((sql) => store.prepare(sql).bind(chunk))),
-    ...(elsewhere ? [] : packsIn(store)),
+    ...(elsewhere ? [] : packsIn(store, text)),
   ])
   const small = (elsewhere?.answers ?? answers).at(-1)?.results[0]
   const own = { packs: portions.length, events: events.length }

@@ -7,7 +7,7 @@ import { MOST_VERSIONS } from '../../../src/artifacts/registry.ts'
 import { readFeed, scopesUsing, setUses } from '../../../src/store/artifacts/feed.ts'
 import { precedenceOfCount } from '../../../src/contract/artifact.ts'
 import { selectReferenced } from '../../../src/store/artifacts/artifacts.ts'
-import { metricsOf, tellReflexMetrics } from '../../../src/store/artifacts/reflex-metrics.ts'
+import { forgetReflexMetrics, metricsOf, sortReflexMetrics, tellReflexMetrics } from '../../../src/store/artifacts/reflex-metrics.ts'
 import { contributors } from '../../support/artifact-contributors.ts'
 import { create, createVersion, freshId, replying } from '../../support/reflexes.ts'
 import { freshScope } from '../../support/scopes.ts'
@@ -194,7 +194,7 @@ describe('the metrics that scopes report', () => {
     const reflex_id = freshId()
     const metrics = (runs: number) => ({ ...emptyMetrics(), runs })
     const tell = (runs: number, now: number, scope = 'a') =>
-      tellReflexMetrics(env.DB, scope, [{ reflex_id, version: 1, metrics: metrics(runs) }], now)
+      tellReflexMetrics(env.DB, { scope, seq: now, now }, [{ reflex_id, version: 1, metrics: metrics(runs) }])
     await tell(5, 10)
     await tell(3, 9)
     await tell(1, 10, 'b')
@@ -211,7 +211,59 @@ describe('the metrics that scopes report', () => {
     // A scope reports all of them again whenever it wakes.
     await tell(6, 11)
     expect(await writtenAt()).toBe(10)
-    await tellReflexMetrics(env.DB, 'a', [], 11)
+    await tellReflexMetrics(env.DB, { scope: 'a', seq: 11, now: 11 }, [])
     expect(await metricsOf(env.DB, freshId())).toEqual([])
+  })
+
+  describe('answers its metrics', () => {
+    const metrics = (runs: number) => ({ ...emptyMetrics(), runs })
+    const answer = (reflex_id: string, scope: string, seq: number, runs: number) => ({
+      scope,
+      seq,
+      reports: [{ reflex_id, version: 1, metrics: metrics(runs) }],
+    })
+    const sort = (now: number, ...answers: object[]) => sortReflexMetrics(env.DB, answers, now)
+    const runsOf = async (reflex_id: string) =>
+      Object.fromEntries((await metricsOf(env.DB, reflex_id)).map(({ scope, metrics: { runs } }) => [scope, runs]))
+    const rowsOf = (table: string, reflex_id: string) =>
+      env.DB.prepare(`SELECT count(*) AS n FROM ${table} WHERE reflex_id = ?`).bind(reflex_id).first<number>('n')
+
+    test('for a row that many scopes share, whose newest counts', async () => {
+      const reflex_id = freshId()
+      await sort(10, answer(reflex_id, 'a', 4, 2), answer(reflex_id, 'a', 2, 1), answer(reflex_id, 'b', 1, 7))
+      await sort(11, answer(reflex_id, 'a', 3, 9), { scope: 'c', reports: [{}] })
+      expect(await runsOf(reflex_id)).toEqual({ a: 2, b: 7 })
+      expect([await rowsOf('reflex_metrics_packs', reflex_id), await rowsOf('reflex_metrics', reflex_id)]).toEqual([1, 0])
+      expect(await metricsOf(env.DB, `${reflex_id}-other`)).toEqual([])
+    })
+
+    test('which a row of its own hides, such as one of an earlier version, until newer ones are answered', async () => {
+      const reflex_id = freshId()
+      await env.DB.prepare('INSERT INTO reflex_metrics (reflex_id, version, scope, metrics, updated_at) VALUES (?, 1, ?, ?, 1)')
+        .bind(reflex_id, 'a', JSON.stringify(metrics(3)))
+        .run()
+      await sort(10, answer(reflex_id, 'b', 1, 7))
+      expect(await runsOf(reflex_id)).toEqual({ a: 3, b: 7 })
+      await sort(11, answer(reflex_id, 'a', 5, 4))
+      expect([await runsOf(reflex_id), await rowsOf('reflex_metrics', reflex_id)]).toEqual([{ a: 4, b: 7 }, 0])
+      await tellReflexMetrics(env.DB, { scope: 'a', seq: 8, now: 12 }, answer(reflex_id, 'a', 8, 6).reports)
+      await sort(13, answer(reflex_id, 'a', 7, 5))
+      expect(await runsOf(reflex_id)).toEqual({ a: 6, b: 7 })
+    })
+
+    test('which are forgotten a year later: one by one where others still answer, and else with their row', async () => {
+      const reflex_id = freshId()
+      const year = 366 * 86_400_000
+      await sort(10, answer(reflex_id, 'a', 1, 1), answer(reflex_id, 'b', 1, 1))
+      await sort(10 + year, answer(reflex_id, 'b', 2, 2))
+      expect(await runsOf(reflex_id)).toEqual({ b: 2 })
+      const forget = async (before: number) => {
+        while ((await forgetReflexMetrics(env.DB, before, 100)) > 0);
+      }
+      await forget(10 + year)
+      expect(await runsOf(reflex_id)).toEqual({ b: 2 })
+      await forget(11 + year)
+      expect(await runsOf(reflex_id)).toEqual({})
+    })
   })
 })

@@ -1,18 +1,21 @@
 import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { sortAll } from '../../support/sort-told.ts'
 import type { Env, QueueMessage } from '../../../src/env.ts'
 import worker from '../../support/worker.ts'
 import { enqueue, pack } from '../../../src/events/queue.ts'
 import { listEvents } from '../../../src/store/events.ts'
-import { foldStatistics, scopeTotals } from '../../../src/features/statistics/store/packed.ts'
+import { scopeTotals } from '../../../src/features/statistics/store/packed.ts'
 import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
 import { scopeExists } from '../../../src/store/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 import { sweep as sweepWith } from '../../../src/events/sweep.ts'
 import { call } from '../../support/http.ts'
 import { behaviours } from '../../support/test-agents.ts'
+import { acting } from '../../support/reflex-chain.ts'
 import { rowsWritten } from '../../support/rows.ts'
+import { metricsOf } from '../../../src/store/artifacts/reflex-metrics.ts'
 import { freshScope, inObject, note, type Note, runAlarm, stubOf, until } from '../../support/scopes.ts'
 
 async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings: Env = env) {
@@ -472,7 +475,7 @@ async function sendAll(scope: string, events: Note[], bindings: Env = env): Prom
 async function begun(scope: string, text: string): Promise<void> {
   await sendAll(scope, [note(scope, text)])
   const counted = async () => {
-    await foldStatistics(env.DB, Infinity)
+    await sortAll(env.DB)
     return (await scopeTotals(env.DB, [scope])).size > 0
   }
   await until(async () => (await scopeExists(env.DB, scope)) && counted(), 'D1 knows the scope')
@@ -501,16 +504,26 @@ describe('an event of a hundred by the queue', () => {
 })
 
 describe('an event alone by the queue', () => {
-  test('writes its note, a pack and its part of statistics in D1, and neither a row of these nor of its scope', async () => {
+  test('writes its note and a pack with its statistics in D1, and neither a row of these nor of its scope', async () => {
     const scope = freshScope()
     await begun(scope, 'the first one')
     const each: number[] = []
     while (each.length < 10) each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, `one of ${each.length}`)]))).d1)
-    expect(each).toEqual(each.map(() => 3))
+    expect(each).toEqual(each.map(() => 2))
     const rows = await env.DB.prepare('SELECT count(*) AS n FROM statistics WHERE scope = ?').bind(scope).first('n')
     expect(rows).toBe(0)
-    await foldStatistics(env.DB, Infinity)
+    await sortAll(env.DB)
     expect((await scopeTotals(env.DB, [scope])).get(scope)).toMatchObject({ accepted: 11 })
+  })
+
+  test('that a reflex answers writes as little, and the metrics of the reflex are read from there', async () => {
+    const { id, scope } = await acting(`return { action_type: 'reply', content: 'heard' }`)
+    await begun(scope, 'the first one')
+    const each: number[] = []
+    while (each.length < 10) each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, `one of ${each.length}`)]))).d1)
+    expect(each).toEqual(each.map(() => 2))
+    await sortAll(env.DB)
+    expect(await metricsOf(env.DB, id)).toMatchObject([{ scope, metrics: { fired: 11 } }])
   })
 
   test('sets no alarm of its scope where its outcome is known at once', async () => {

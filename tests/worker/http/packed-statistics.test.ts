@@ -1,8 +1,14 @@
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { foldStatistics, scopeTotals, waitToFold, type PackedStatistics } from '../../../src/features/statistics/store/packed.ts'
+import { sortAll } from '../../support/sort-told.ts'
+import { scopeTotals, type PackedStatistics } from '../../../src/features/statistics/store/packed.ts'
 import { sumByScope, sumStatistics, writeStatistics } from '../../../src/features/statistics/store/query.ts'
 import { sumEnded } from '../../../src/features/statistics/store/sums.ts'
+import { mergePacks } from '../../../src/store/packs/merge.ts'
+import { waitStatements } from '../../../src/store/packs/told.ts'
+import { packTold } from '../../../src/store/packs/write.ts'
+import { packable } from '../../../src/store/replicate.ts'
+import { eventAt, reportOf } from '../../support/packs.ts'
 
 const HOUR = 3_600_000
 const START = 1_700_000_000_000 - (1_700_000_000_000 % HOUR)
@@ -14,8 +20,9 @@ const answer = (scope: string, seq: number, accepted: number): PackedStatistics 
   seq,
   rows: [OLD, HOURLY].map((bucket) => ({ ...bucket, values: { '': { accepted } } })),
 })
-const wait = (...answers: PackedStatistics[]) => waitToFold(env.DB, answers, START)
-const fold = () => foldStatistics(env.DB, Infinity)
+const toldOf = (statistics: PackedStatistics) => ({ statistics })
+const wait = (...answers: PackedStatistics[]) => env.DB.batch(waitStatements(env.DB, answers.map(toldOf), START))
+const fold = () => sortAll(env.DB)
 const totalOf = async (scope: string) => (await scopeTotals(env.DB, [scope])).get(scope)?.['accepted']
 const asked = { family: 'scope', bucket: 'hour', since: START, until: START + 1, keys: ['accepted'] } as const
 const sumOf = async (pattern: string) => (await sumStatistics(env.DB, { ...asked, patterns: [pattern], by: null }))[0]?.value
@@ -96,6 +103,14 @@ describe('statistics that scopes answer', () => {
     expect([await sumOf('*'), await totalOf('a'), await totalOf('b')]).toEqual([7, 5, 2])
   })
 
+  test('are sorted as an earlier version left them', async () => {
+    await env.DB.prepare('INSERT INTO statistics_waiting (id, answers) VALUES (1, ?)')
+      .bind([answer('a', 1, 3), answer('b', 1, 4)].map((one) => JSON.stringify(one)).join(','))
+      .run()
+    await fold()
+    expect([await sumOf('*'), await count('statistics_waiting')]).toEqual([7, 0])
+  })
+
   test('give no totals of a scope that has none', async () => {
     await wait(answer('a', 1, 1))
     await fold()
@@ -122,5 +137,49 @@ describe('statistics that scopes answer', () => {
       .run()
     await fold()
     expect([await sumOf('*'), await count('statistics_waiting')]).toEqual([1, 0])
+  })
+})
+
+describe('statistics that come with a pack', () => {
+  let at = START
+  const pack = (told: readonly PackedStatistics[], events = 1) => {
+    const reports = Array.from({ length: events }, () => reportOf(eventAt('a', (at += 1)), { nth: at }))
+    return packTold(env.DB, { events: packable(reports, 'a'), told: told.map(toldOf) })
+  }
+
+  beforeEach(() => env.DB.exec('DELETE FROM packs; DELETE FROM pack_index'))
+
+  test('are a part of its row, and are sorted from there, each once', async () => {
+    await pack([answer('a', 1, 3), answer('b', 1, 4)])
+    await pack([answer('a', 2, 5)])
+    expect([await count('packs'), await count('statistics_waiting')]).toEqual([2, 0])
+    expect(await fold()).toBe(2)
+    expect([await sumOf('*'), await totalOf('a')]).toEqual([9, 5])
+    await pack([answer('b', 2, 6)])
+    expect(await fold()).toBe(1)
+    expect([await sumOf('*'), await fold()]).toEqual([11, 0])
+  })
+
+  test('wait apart if they are long, or if no event is packed', async () => {
+    await pack([answer('a', 1, 3)], 0)
+    await pack(Array.from({ length: 1000 }, (_, index) => answer(`many/${index}`, 1, 1)))
+    expect([await count('packs'), await count('statistics_waiting')]).toEqual([1, 2])
+    await fold()
+    expect([await sumOf('a'), await sumOf('many/*')]).toEqual([3, 1000])
+  })
+
+  test('are kept when packs merge that nobody has sorted, and are no row more when somebody has', async () => {
+    const few = async (seq: number) => {
+      for (let nth = 0; nth < 20; nth += 1) await pack([answer('a', seq + nth, seq + nth)])
+    }
+    await few(1)
+    await mergePacks(env.DB, START + 24 * HOUR)
+    expect(await count('statistics_waiting')).toBe(1)
+    await fold()
+    expect(await sumOf('*')).toBe(20)
+    await few(21)
+    await fold()
+    await mergePacks(env.DB, START + 24 * HOUR)
+    expect([await count('statistics_waiting'), await count('packs'), await sumOf('*')]).toEqual([0, 1, 40])
   })
 })

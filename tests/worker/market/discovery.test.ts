@@ -27,7 +27,7 @@ const acted = (changes: object = {}) => ({
 })
 
 const tell = ({ id: reflex_id, version }: ReflexVersion, scope: string, changes: object = {}) =>
-  tellReflexMetrics(env.DB, scope, [{ reflex_id, version, metrics: acted(changes) }], 1)
+  tellReflexMetrics(env.DB, { scope, seq: 1, now: 1 }, [{ reflex_id, version, metrics: acted(changes) }])
 
 async function search(query: Record<string, string | number>, key?: string): Promise<FoundListing[]> {
   const { status, body, text } = await call(

@@ -1,4 +1,5 @@
 import { patternMatchesSql } from '../../../contract/principal.ts'
+import { allMetricsSql, sortMetricsNow } from '../../../store/artifacts/reflex-metrics.ts'
 
 /** The counters of a version, over all scopes. Missing if no scope has run it. */
 export type ReflexCounts = {
@@ -26,6 +27,7 @@ type SoldVersion = { artifact_id: string; version: string; hash: string }
 export async function readFigures(db: D1Database, of: { reflexes: readonly SoldVersion[]; skills: readonly SoldVersion[]; now: number }) {
   const asked = (versions: readonly SoldVersion[]) =>
     JSON.stringify(versions.map(({ artifact_id, version, hash }) => [artifact_id, version, hash]))
+  await sortMetricsNow(db)
   const reflexes = asked(of.reflexes)
   const skills = asked(of.skills)
   const [counts, proofs, runs, tests] = await db.batch<never>([
@@ -43,6 +45,8 @@ export async function readFigures(db: D1Database, of: { reflexes: readonly SoldV
 }
 
 const ASKED = `(SELECT DISTINCT value->>0 AS id, value->>1 AS version FROM json_each(?1)) AS asked`
+const isAsked = (row: string): string =>
+  `(${row}.reflex_id, ${row}.version) IN (SELECT value->>0, CAST(value->>1 AS INTEGER) FROM json_each(?1))`
 const metric = (path: string): string => `(metrics->>'${path}')`
 const IS_OWN = `EXISTS (SELECT 1 FROM artifacts, json_each(artifacts.scopes) WHERE artifacts.kind = 'reflex' AND artifacts.id = reflex_id
   AND ${patternMatchesSql('m.scope')})`
@@ -52,7 +56,7 @@ const REFLEX_COUNTS = `SELECT asked.id, asked.version, sum(${metric('runs')} > 0
     sum(${metric('failed')}) AS failures, sum(${metric('overruled')}) AS overruled,
     sum(${metric('$.shadow.agreed')}) AS agreed, sum(${metric('$.shadow.disagreed')}) AS disagreed,
     sum(${metric('model_calls_saved')}) AS model_calls_saved, sum(${metric('cost_saved_usd')}) AS cost_saved_usd
-  FROM ${ASKED} CROSS JOIN reflex_metrics AS m ON m.reflex_id = asked.id AND m.version = CAST(asked.version AS INTEGER)
+  FROM (${allMetricsSql(isAsked)}) AS m CROSS JOIN ${ASKED} ON m.reflex_id = asked.id AND m.version = CAST(asked.version AS INTEGER)
   GROUP BY 1, 2`
 
 const certified = (path: string): string => `(certificate->>'${path}')`

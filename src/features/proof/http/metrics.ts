@@ -3,7 +3,7 @@ import { certificates, metrics, metricsInScope } from '../operations/metrics.ts'
 import { why } from '../../../evidence/certificate.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../../reflexes/metrics.ts'
 import { certificatesOf } from '../store/certificates.ts'
-import { metricsOf } from '../../../store/artifacts/reflex-metrics.ts'
+import { metricsOf, sortMetricsNow } from '../../../store/artifacts/reflex-metrics.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { reflexAt } from '../../../http/artifacts/path.ts'
 import { storeOf } from '../../../store/store.ts'
@@ -11,6 +11,7 @@ import { storeOf } from '../../../store/store.ts'
 export const reflexMetricsRoutes = resource().openapiRoutes([
   serve(metrics, async (c, { params: { ref } }) => {
     const { id } = (await reflexAt(storeOf(c.env), ref, c.var.principal)).version
+    await sortMetricsNow(storeOf(c.env))
     const rows = (await metricsOf(storeOf(c.env), id)).filter(
       (row) => coversScope(c.var.principal, row.scope) && (ref.version === undefined || row.version === ref.version),
     )

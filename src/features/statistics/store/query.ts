@@ -6,7 +6,8 @@ import { patternMatchesSql, prefixOf } from '../../../contract/principal.ts'
 import { packHash } from '../../../store/packs/format.ts'
 import { hasFailed } from '../../../store/artifacts/skill-tests.ts'
 import { changeStatements } from './changes.ts'
-import { foldNow, isShown, mayHave } from './packed.ts'
+import { mayHave } from '../../../store/packs/scope-parts.ts'
+import { isShown, sortStatisticsNow } from './packed.ts'
 import { readableBy } from '../../../store/artifacts/patterns.ts'
 import { artifacts, artifactVersions } from '../../../store/artifacts/tables.ts'
 
@@ -47,7 +48,7 @@ export const MOST_SUMS = 50_000
 
 /** Sums buckets: one search of a primary key for each start and range of scopes. */
 export async function sumStatistics(db: D1Database, query: StatisticsQuery): Promise<Sum[]> {
-  await foldNow(db)
+  await sortStatisticsNow(db)
   const { results } = await statisticsStatement(db, query).all<{ series: string; sums: string }>()
   return results.flatMap(({ series, sums }) =>
     (JSON.parse(sums) as [number, string, number][]).map(([start, key, value]) => ({ start, series, key, value })),
@@ -99,7 +100,7 @@ const hasPaths = (query: StatisticsQuery): boolean => query.family === 'scope' &
  * had one of the numbers. Null if these have too many rows, too.
  */
 export async function sumByScope(db: D1Database, query: StatisticsQuery): Promise<Sum[] | null> {
-  await foldNow(db)
+  await sortStatisticsNow(db)
   const few = await sumFew(db, query)
   if (few) return few
   const ever = await sumStatistics(db, { ...query, bucket: 'all', since: 0, until: 1 })

@@ -21,7 +21,7 @@ describe('the metrics of a reflex', () => {
   test('are summed by version and in all, for the scopes that the key covers', async () => {
     const id = await registered()
     const tell = (scope: string, version: number, runs: number) =>
-      tellReflexMetrics(env.DB, scope, [{ reflex_id: id, version, metrics: ran(runs) }], 1)
+      tellReflexMetrics(env.DB, { scope, seq: 1, now: 1 }, [{ reflex_id: id, version, metrics: ran(runs) }])
     await tell('team-a/x', 1, 2)
     await tell('team-a/y', 1, 3)
     await tell('team-a/x', 2, 5)
