@@ -127,18 +127,13 @@ async function run(): Promise<Results> {
     servers.push(server)
     return server.url
   }
-  const open: Open = async (name, script) => {
+  const open: Open = async (name, more = {}) => {
     const folder = join(directory, name)
-    if (!existsSync(folder)) await cp(template, folder, { recursive: true })
-    const vars = { REFLEX_ADMIN_KEY: KEY }
-    const server = await startServer({
-      persist_to: folder,
-      migrated: true,
-      env: UNTRACED,
-      vars,
-      ready_ms: 300_000,
-      ...(script !== undefined && { script }),
-    })
+    // Other configurations have migrations of their own.
+    const migrated = more.config === undefined
+    if (migrated && !existsSync(folder)) await cp(template, folder, { recursive: true })
+    const vars = { REFLEX_ADMIN_KEY: KEY, ...more.vars }
+    const server = await startServer({ persist_to: folder, migrated, env: UNTRACED, ready_ms: 300_000, ...more, vars })
     servers.push(server)
     return { reflex: reflexClient(server.url, KEY), folder, stop: server.stop }
   }

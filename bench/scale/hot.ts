@@ -18,7 +18,7 @@ const partitionOf = (customer: number): string => `orders/${REGION}:${customer %
 
 /** The highest rate of one scope, and of 16 partitions that forward to one. */
 export async function hotScope({ open, events = EVENTS, progress }: ScaleOptions): Promise<ScaleLine[]> {
-  const { reflex, stop } = await open('hot', 'bench/scale/partitions-worker.ts')
+  const { reflex, stop } = await open('hot', { script: 'bench/scale/partitions-worker.ts' })
   try {
     const one: number[] = []
     const all: number[] = []

@@ -1,4 +1,4 @@
-import { send, until } from '../clients.ts'
+import { bareClient, send, until } from '../clients.ts'
 import { concurrently, loginLines } from '../load.ts'
 import { computedOn, line, throughScopes, type Place, type ScaleLine, type ScaleOptions } from './place.ts'
 
@@ -16,8 +16,45 @@ const TOLD = 20
 const MOST_S = 15
 
 /** CPU of workerd for an event that comes alone, until D1 knows how it ended; and how soon. */
-export async function loneEvents({ open, events = EVENTS, progress }: ScaleOptions): Promise<ScaleLine[]> {
-  const place = await open('lone')
+export async function loneEvents(options: ScaleOptions): Promise<ScaleLine[]> {
+  return [...(await bareEvents(options)), ...(await reflexEvents(options))]
+}
+
+/** The same processes without Reflex: an object that keeps each event, and a queue before it. */
+async function bareEvents({ open, events = EVENTS, progress }: ScaleOptions): Promise<ScaleLine[]> {
+  const place = await open('lone-bare', { config: 'bench/bare/wrangler.toml' })
+  try {
+    progress('bare objects')
+    const bare = bareClient(place.reflex.url)
+    const scopeOf = (index: number) => `bare-${index % 100}`
+    const lines = () => loginLines(events, scopeOf)
+    const works = () => concurrently(lines(), async (line) => bare.work(line.scope, JSON.stringify(line)), SENDERS)
+    const queued = async () => {
+      const last = scopeOf(events - 1)
+      const due = (await bare.count(last)) + Math.floor(events / 100)
+      await concurrently(lines(), async (line) => bare.each(JSON.stringify([line])), SENDERS)
+      await until(async () => (await bare.count(last)) >= due, { pause_ms: 500, what: 'the bare queue', timeout_ms: 60_000 })
+    }
+    const inserts = () => concurrently(lines(), async (line) => bare.insert(JSON.stringify([line])), SENDERS)
+    const measured: [string, () => Promise<void>][] = [
+      ['a bare object that takes an event by HTTP, of 100', works],
+      ['a bare queue and object, of 100', queued],
+      ['a bare insertion of an event into D1', inserts],
+    ]
+    const found: ScaleLine[] = []
+    for (const [what, work] of measured) {
+      await work()
+      found.push(line(what, (await computing(place, work)) / events, 'ms'))
+    }
+    return found
+  } finally {
+    await place.stop()
+  }
+}
+
+async function reflexEvents({ open, events = EVENTS, progress }: ScaleOptions): Promise<ScaleLine[]> {
+  // As a deployment, whose queue forgets nothing.
+  const place = await open('lone', { vars: { REFLEX_QUEUE_NOTES: 'off' } })
   try {
     const { url, headers } = place.reflex
     const floor = async () => {

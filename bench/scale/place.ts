@@ -2,12 +2,13 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { ServerOptions } from '../../cli/lib/local-server.ts'
 import { ended, until, type ReflexClient } from '../clients.ts'
 
 /** A server of its own, whose folder and processes are measured. */
 export type Place = { reflex: ReflexClient; folder: string; stop: () => Promise<void> }
 /** `name`: of the folder. A server that is started on it again continues. */
-export type Open = (name: string, script?: string) => Promise<Place>
+export type Open = (name: string, more?: Pick<ServerOptions, 'script' | 'config' | 'vars'>) => Promise<Place>
 /** A measurement of what is large. `target`: as it is printed. */
 export type ScaleLine = { what: string; value: number; unit: string; target: string; ok: boolean | null }
 export type ScaleOptions = { open: Open; scopes: number | undefined; events: number | undefined; progress: (text: string) => void }
