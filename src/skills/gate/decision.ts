@@ -42,6 +42,8 @@ export type GateRequest = {
   anchored?: readonly string[]
   /** Destinations of the plan that no trusted origin names, in sentences. */
   origins?: { mode: OriginMode; said: readonly string[] }
+  /** Sentences on what an approved run touches by an edit alone, of which its question said nothing. */
+  unasked?: readonly string[]
   /** The verdict of the control plane, if there is one. */
   control_plane?: ControlPlaneVerdict
   probes?: Probes

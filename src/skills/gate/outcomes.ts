@@ -265,7 +265,7 @@ function stateOutcome({ state }: GateRequest): StageOutcome {
 }
 
 function approvalOutcome(
-  { manifest: { policy }, approved = false, anchored = [], origins, control_plane }: GateRequest,
+  { manifest: { policy }, approved = false, anchored = [], unasked = [], origins, control_plane }: GateRequest,
   facts: Facts,
 ): PolicyOutcome {
   const checks: GateCheck[] = []
@@ -274,6 +274,11 @@ function approvalOutcome(
     checks.push({ check: 'a person here', passed: approved, detail })
     const needs: Need[] = [{ need: 'person', message: `someone here must approve it: ${detail}` }]
     if (!approved) return { verdict: 'needs_approval', checks, needs }
+  }
+  if (unasked.length > 0) {
+    const message = `the edit needs a question of its own: ${unasked.join('; ')}`
+    checks.push({ check: 'edit', passed: false, detail: message })
+    return { verdict: 'deny', checks, needs: [{ need: 'person', message }] }
   }
   if (anchored.length > 0) {
     const message = whyAnchored(anchored)

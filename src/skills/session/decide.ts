@@ -1,3 +1,4 @@
+import { whyAnchored } from '../../tools/define-tool.ts'
 import { type Json, type JsonFields, hashJson } from '../../base/json.ts'
 import type { ControlPlaneVerdict } from '../../contract/policy.ts'
 import type { GateDecision, GateRequest, Need } from '../gate/decision.ts'
@@ -19,8 +20,11 @@ export type Case = {
   inputs: JsonFields
   why: string
   request: ProposalRequest
-  /** It was approved: a person confirmed that it is relevant, and it was when it was parked. */
-  approval: { approval_id: string; recent_success: boolean } | null
+  /**
+   * It was approved: a person confirmed that it is relevant, and it was when it was parked. `asked`:
+   * the inputs that the question had, if the person changed them.
+   */
+  approval: { approval_id: string; recent_success: boolean; asked?: JsonFields } | null
 }
 
 /** `unparsed` says why a pinned parser gave no value. */
@@ -96,12 +100,34 @@ async function controlPlaneVerdict(
   return ports.controlPlane({ skill_id: id, version, roles: [...roles] })
 }
 
-function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, inputs, request, approval }: Case): GateRequest {
+/** What a plan touches with these inputs, and the destinations that nobody named who may. */
+function touchedBy({ ports, settings, blackboard }: SessionContext, { skill: { manifest }, request }: Case, inputs: JsonFields) {
+  const planned = { manifest, inputs, blackboard }
+  return {
+    anchored: anchorsOf(settings.anchors, planned),
+    origins: request.from === 'caller' ? null : ports.origins?.(planned),
+  }
+}
+
+/** Who changes inputs answers for what they were asked about: nothing else becomes allowed by it. */
+function unaskedBy(context: SessionContext, proposed: Case, { anchored, origins }: ReturnType<typeof touchedBy>): string[] {
+  const { approval } = proposed
+  if (!approval?.asked) return []
+  const before = touchedBy(context, proposed, approval.asked)
+  const anchors = anchored.filter((name) => !before.anchored.includes(name))
+  const said = origins && origins.mode !== 'observe' ? origins.said.filter((one) => !before.origins?.said.includes(one)) : []
+  return [...(anchors.length > 0 ? [whyAnchored(anchors)] : []), ...said]
+}
+
+function gateRequest(context: SessionContext, proposed: Case): GateRequest {
+  const { ports, settings, blackboard } = context
+  const { skill, inputs, request, approval } = proposed
   const { id } = skill.manifest
   const refused_here = isRefused(settings.refused_skills, skill.manifest)
   const tools = ports.tools()
-  const anchored = anchorsOf(settings.anchors, { manifest: skill.manifest, inputs, blackboard })
-  const origins = request.from === 'caller' ? null : ports.origins?.({ manifest: skill.manifest, inputs, blackboard })
+  const touched = touchedBy(context, proposed, inputs)
+  const { anchored, origins } = touched
+  const unasked = unaskedBy(context, proposed, touched)
   return {
     manifest: skill.manifest,
     state: skill.state,
@@ -124,6 +150,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     ...(approval === null && !(ports.whyCounts?.() ?? request.text_is_why === true) && { why_counts: false as const }),
     ...(refused_here && { refused_here }),
     ...(anchored.length > 0 && { anchored }),
+    ...(unasked.length > 0 && { unasked }),
     ...(origins && { origins }),
     ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
     now: ports.now(),

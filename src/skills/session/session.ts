@@ -217,7 +217,7 @@ export class SkillSession implements ProposalSession {
         inputs,
         why,
         request,
-        approval: { approval_id, recent_success },
+        approval: { approval_id, recent_success, ...(approval.edits && { asked: approval.inputs }) },
       })
     })
   }

@@ -6,14 +6,15 @@ import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
 import { effectInput } from '../../../engine/effects/effect.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import type { SkillCache } from '../../../engine/skills/skill-cache.ts'
+import { anchorsOf } from '../../../skills/plan/compile.ts'
 import { bindInputs, emptyBlackboard } from '../../../skills/plan/blackboard.ts'
 import type { ParkedRun } from '../../../skills/session/ports.ts'
-import type { ToolDefinition } from '../../../tools/define-tool.ts'
+import { whyAnchored, type ToolDefinition } from '../../../tools/define-tool.ts'
 import { fieldsIn } from '../../../tools/origins/values.ts'
 import { isMask } from '../../../traces/redact.ts'
 
 type AnchoredCalls = { call: AnchoredCall } | { calls: AnchoredCall[] }
-export type EditParts = Pick<Lanes, 'log' | 'toolbox' | 'effects'> & { skill_cache: Pick<SkillCache, 'find'> }
+export type EditParts = Pick<Lanes, 'log' | 'toolbox' | 'effects' | 'settings'> & { skill_cache: Pick<SkillCache, 'find'> }
 
 /** The reason why a run or a call cannot have these inputs; null: they fit its schema. */
 export async function editFlaw(parts: EditParts, held: ParkedRun | AnchoredCalls, edits: JsonFields): Promise<string | null> {
@@ -63,7 +64,11 @@ export function withoutTaken({ input: schema }: Pick<ToolDefinition, 'input'>, i
 }
 type Inputs = Readonly<Record<string, unknown>>
 
-async function runFlaw({ skill_cache }: EditParts, { skill_id, version, inputs }: ParkedRun, edits: JsonFields): Promise<string | null> {
+async function runFlaw(
+  { skill_cache, settings }: EditParts,
+  { skill_id, version, inputs }: ParkedRun,
+  edits: JsonFields,
+): Promise<string | null> {
   const skill = await skill_cache.find(skill_id, version)
   if (!skill) return `there is no skill ${skill_id}@${version} any more`
   const { manifest } = skill
@@ -74,5 +79,10 @@ async function runFlaw({ skill_cache }: EditParts, { skill_id, version, inputs }
   if (none) return `${none.name} needs a value`
   const [other] = wrong
   if (other) return `${other.name} must be of type ${other.type}`
-  return unknown[0] === undefined ? null : `${skill_id} has no input ${unknown[0]}`
+  if (unknown[0] !== undefined) return `${skill_id} has no input ${unknown[0]}`
+  // The gate judges again with the blackboard of the run, and with the origins.
+  const touched = (of: JsonFields) => anchorsOf(settings().anchors, { manifest, inputs: of, blackboard: emptyBlackboard() })
+  const before = touched(inputs)
+  const anchors = touched({ ...inputs, ...edits }).filter((name) => !before.includes(name))
+  return anchors.length === 0 ? null : `it needs a question of its own: ${whyAnchored(anchors)}`
 }

@@ -59,6 +59,44 @@ describe('a run that is approved with other inputs', () => {
     expect(await findApproval(env.DB, id, Date.now())).toMatchObject({ status: 'pending' })
   })
 
+  const vault = { anchors: [{ name: 'the vault', match: ['second vault'] }] }
+
+  test('is not approved with inputs that touch an anchor of which its question said nothing', async () => {
+    const { scope, id } = await parked()
+    await stubOf(scope).configure(vault, 'ops')
+    const refused = await approve(id, { what: 'vault' })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('the vault')
+    expect(await findApproval(env.DB, id, Date.now())).toMatchObject({ status: 'pending' })
+    expect(await approve(id, { what: 'y' })).toMatchObject({ status: 200 })
+    await ended(id)
+    expect(did(scope)).toEqual(['first y', 'second y'])
+  })
+
+  test('is refused by the gate if its inputs touch such an anchor when it runs', async () => {
+    const { scope, id } = await parked()
+    const by = { key_id: 'admin', name: 'olga', is_admin: true }
+    const decision = { id, status: 'approved' as const, reason: null, edits: { what: 'vault' }, traceparent: null }
+    await stubOf(scope).configure(vault, 'ops')
+    expect(await decideApproval(env.DB, { ...decision, by, now: Date.now() })).toMatchObject({ ok: true })
+    await stubOf(scope).approvalDecided(id)
+    await ended(id)
+    expect((await call(`/v1/approvals/${id}`)).body.run).toMatchObject({
+      status: 'refused',
+      reason: expect.stringContaining('the vault'),
+    })
+    expect(did(scope)).toEqual([])
+  })
+
+  test('runs with an edit that touches the anchor that its question named', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ anchors: [{ name: 'the vault', match: ['second vault*'] }] }, 'ops')
+    const { approval_id } = await propose(scope, await skill({ policy: { allow_roles: ['publisher'] } }), { inputs: { what: 'vault 1' } })
+    expect(await approve(approval_id ?? '', { what: 'vault 2' })).toMatchObject({ status: 200 })
+    await ended(approval_id ?? '')
+    expect(did(scope)).toEqual(['first vault 2', 'second vault 2'])
+  })
+
   test('has its own inputs if the edit changes nothing', async () => {
     const { scope, id } = await parked()
     expect((await approve(id, { what: 'x' })).body).toMatchObject({ status: 'approved', edits: null })
