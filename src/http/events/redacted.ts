@@ -1,7 +1,7 @@
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
 import { redactedFields } from '../../store/scopes.ts'
-import { deploymentMask } from '../../traces/keyed-hash.ts'
+import { deploymentMask, withoutSecretFields } from '../../traces/keyed-hash.ts'
 import { maskOnce, redactor } from '../../traces/redact.ts'
 
 /**
@@ -9,7 +9,7 @@ import { maskOnce, redactor } from '../../traces/redact.ts'
  * have events as they were masked when they ended. Asks for the settings of each scope once.
  */
 export function redactedNow(env: Env) {
-  const usual = redactor([], maskOnce(deploymentMask(env)))
+  const usual = (value: unknown): unknown => withoutSecretFields(env, value)
   const known = new Map<string, typeof usual>()
   return async <Shown extends { scope: string | null }>(items: readonly Shown[]): Promise<Shown[]> => {
     const names = [...new Set(items.flatMap(({ scope }) => (scope === null || known.has(scope) ? [] : [scope])))]

@@ -20,7 +20,7 @@ import { resource, serve } from '../describe/operation.ts'
 import { listed } from '../describe/paging.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
-import { withoutSecretFields } from '../../traces/keyed-hash.ts'
+import { redactedNow } from '../events/redacted.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
 import { deploymentHider } from '../../base/secrets.ts'
 import { cleanEvent } from '../../events/parse-event.ts'
@@ -29,10 +29,14 @@ import type { ScopeApi } from '../../contract/scope-api.ts'
 export const deadLetterRoutes = resource().openapiRoutes([
   serve(list, async ({ env, var: { principal } }, { query: { cursor: before, ...query } }) => {
     const found = await listDeadLetters(storeOf(env), { ...query, patterns: principal.scopes, before })
-    return listed(found, {
-      present: (letter) => present(env, letter),
-      cursor: ({ dead_lettered_at, id }) => ({ at: dead_lettered_at, id }),
-    })
+    const letters = await masked(env, found.items)
+    return listed(
+      { ...found, items: letters },
+      {
+        present,
+        cursor: ({ dead_lettered_at, id }) => ({ at: dead_lettered_at, id }),
+      },
+    )
   }),
   serve(groups, async ({ env, var: { principal } }, { query }) => {
     const found = await groupDeadLetters(storeOf(env), { ...query, patterns: principal.scopes })
@@ -42,7 +46,11 @@ export const deadLetterRoutes = resource().openapiRoutes([
     })
     return { items, next_cursor: null }
   }),
-  serve(find, async ({ env, var: { principal } }, { params: { id } }) => present(env, await covered(env, principal, id))),
+  serve(find, async ({ env, var: { principal } }, { params: { id } }) => {
+    const found = await covered(env, principal, id)
+    const [letter = { ...found, shown: null }] = await masked(env, [found])
+    return present(letter)
+  }),
   serve(retryMany, (c, { body }) => retryNewest({ ...c.var, env: c.env }, { ...body, patterns: c.var.principal.scopes }, requestOf(c))),
   serve(retry, async (c, { params }) => {
     const found = await covered(c.env, c.var.principal, params.id)
@@ -79,11 +87,20 @@ async function covered(env: Env, principal: Principal, id: string): Promise<Dead
   return found
 }
 
-function present(env: Env, { payload, event_id, ...letter }: DeadLetterRow) {
-  const parsed = jsonValue(payload)
-  const shown = withoutSecretFields(env, parsed)
-  const text = shown === parsed ? payload : JSON.stringify(shown)
-  const content: { payload: string } | { event: Event } = event_id === null ? { payload: text } : { event: shown as Event }
+/** A letter whose payload is masked as its scope masks now: it may hide more than it did before. */
+type ShownLetter = DeadLetterRow & { shown: unknown }
+
+async function masked(env: Env, letters: readonly DeadLetterRow[]): Promise<ShownLetter[]> {
+  const parsed = letters.map(({ scope, payload }) => ({ scope, payload: jsonValue(payload) }))
+  const shown = await redactedNow(env)(parsed)
+  return letters.map((letter, index) => {
+    const value = shown[index]?.payload
+    return { ...letter, shown: value, ...(value !== parsed[index]?.payload && { payload: JSON.stringify(value) }) }
+  })
+}
+
+function present({ payload, event_id, shown, ...letter }: ShownLetter) {
+  const content: { payload: string } | { event: Event } = event_id === null ? { payload } : { event: shown as Event }
   return { ...withIso(letter, ['dead_lettered_at']), event_id, ...content }
 }
 

@@ -42,7 +42,7 @@ export type GateRequest = {
   anchored?: readonly string[]
   /** Destinations of the plan that no trusted origin names, in sentences. */
   origins?: { mode: OriginMode; said: readonly string[] }
-  /** Sentences on what an approved run touches by an edit alone, of which its question said nothing. */
+  /** Sentences on what an approved run touches by an edit alone, and its question did not name. */
   unasked?: readonly string[]
   /** The verdict of the control plane, if there is one. */
   control_plane?: ControlPlaneVerdict

@@ -21,8 +21,8 @@ export type Case = {
   why: string
   request: ProposalRequest
   /**
-   * It was approved: a person confirmed that it is relevant, and it was when it was parked. `asked`:
-   * the inputs that the question had, if the person changed them.
+   * It was approved: a person confirmed that it is relevant, and it was when it was parked.
+   * `asked`: the inputs that the question had, if the person changed them.
    */
   approval: { approval_id: string; recent_success: boolean; asked?: JsonFields } | null
 }
@@ -100,7 +100,7 @@ async function controlPlaneVerdict(
   return ports.controlPlane({ skill_id: id, version, roles: [...roles] })
 }
 
-/** What a plan touches with these inputs, and the destinations that nobody named who may. */
+/** The anchors that a plan touches with these inputs, and its doubtful destinations. */
 function touchedBy({ ports, settings, blackboard }: SessionContext, { skill: { manifest }, request }: Case, inputs: JsonFields) {
   const planned = { manifest, inputs, blackboard }
   return {
@@ -109,7 +109,7 @@ function touchedBy({ ports, settings, blackboard }: SessionContext, { skill: { m
   }
 }
 
-/** Who changes inputs answers for what they were asked about: nothing else becomes allowed by it. */
+/** Sentences on what an edit touches that the question did not: the approval is not for it. */
 function unaskedBy(context: SessionContext, proposed: Case, { anchored, origins }: ReturnType<typeof touchedBy>): string[] {
   const { approval } = proposed
   if (!approval?.asked) return []

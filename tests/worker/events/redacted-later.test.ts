@@ -32,3 +32,25 @@ test('a field that a scope hides later is masked in what D1 has of it: packs, ro
   await stubOf(scope).configure({ redact: [] }, 'ops')
   await until(async () => (await shown(scope)).filter((text) => text.includes('jo@example.com')).length === 5, 'the fields to be shown')
 })
+
+test.each(['scope', 'queue'])('a dead letter of the %s hides what its scope hides now', async (origin) => {
+  const [scope, other] = [freshScope(), freshScope()]
+  const sql = `INSERT INTO dead_letters (id, origin, scope, event_id, type, payload, error, attempts, dead_lettered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const letters = [scope, other].map((name) => {
+    const event = eventAt(name, LATER, { email: 'jo@example.com', note: 'plain' })
+    return { id: event.id, event }
+  })
+  for (const { id, event } of letters)
+    await env.DB.prepare(sql).bind(id, origin, event.scope, event.id, event.type, JSON.stringify(event), 'it failed', 1, LATER).run()
+  const shown = async (name: string): Promise<string> => {
+    const { text } = await call(`/v1/dlq?scope=${encodeURIComponent(name)}`)
+    const found = letters.filter(({ event }) => event.scope === name).map(({ id }) => call(`/v1/dlq/${encodeURIComponent(id)}`))
+    return [text, ...(await Promise.all(found)).map((one) => one.text)].join('\n')
+  }
+  expect((await shown(scope)).match(/jo@example.com/g)).toHaveLength(2)
+  await sendAndSettle(stubOf(scope), note(scope, 'first'))
+  await stubOf(scope).configure({ redact: ['email'] }, 'ops')
+  await until(async () => !(await shown(scope)).includes('jo@example.com'), 'the field to be hidden')
+  expect((await shown(scope)).match(/plain/g)).toHaveLength(2)
+  expect((await shown(other)).match(/jo@example.com/g)).toHaveLength(2)
+})
