@@ -37,6 +37,8 @@ export async function packAnswers(env: Env, answers: readonly string[], batches:
   )
 }
 
+/** Events of a delivery from which on it drops their notes. */
+const LEAST_DROPPED = 16
 type Beside = { told: readonly FeatureAnswers[]; batches?: readonly string[] }
 
 async function packAll(env: Env, events: readonly PackedEvent[], { told, batches = [] }: Beside): Promise<void> {
@@ -46,7 +48,9 @@ async function packAll(env: Env, events: readonly PackedEvent[], { told, batches
   const once = repeated ? events.filter((event) => !repeated.has(nameOf(event))) : events
   const some = told.filter((one) => Object.keys(one).length > 0)
   const is_empty = once.length + some.length === 0
-  const crowded = is_empty ? null : await packTold(db, { events: once, told: some }, dropWhole(db, batches, once))
+  // The notes of fewer events are cheap to read, and left to the sweep.
+  const notes = once.length < LEAST_DROPPED ? [] : dropWhole(db, batches, once)
+  const crowded = is_empty ? null : await packTold(db, { events: once, told: some }, notes)
   if (repeated)
     await giveBack(
       env,

@@ -140,12 +140,9 @@ export async function dropBatches(db: D1Database, ids: readonly string[]): Promi
   if (ids.length > 0) await db.prepare(`DELETE FROM queued WHERE id IN ${LISTED}`).bind(JSON.stringify(ids)).run()
 }
 
-/** Notes of fewer events are cheap to read, and left to the sweep. */
-const LEAST_DROPPED = 16
-
 /** Statements that drop the notes of batches which have no events but the given ones. */
 export function dropWhole(db: D1Database, ids: readonly string[], events: readonly EventName[]): D1PreparedStatement[] {
-  if (ids.length === 0 || events.length < LEAST_DROPPED) return []
+  if (ids.length === 0) return []
   const [names = '[]', ...more] = jsonChunks(events.map((event) => JSON.stringify(nameOf(event))))
   // The sweep also drops what is too much for one statement.
   return more.length > 0 ? [] : [db.prepare(DROP_WHOLE).bind(JSON.stringify(ids), names)]

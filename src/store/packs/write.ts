@@ -32,34 +32,32 @@ export async function packTold(
   const portions = portionsOf(events.toSorted(inOrder))
   const packsIn = (db: D1Database, text: string | null = null) => [
     ...portions.map((portion, nth) => packStatement(db, portion, { told: nth === 0 ? text : null })),
-    db.prepare(SMALL_PACKS),
+    db.prepare(SMALL).bind(portions.length, events.length),
   ]
   const elsewhere = await packElsewhere(store, events, packsIn)
   const known = jsonChunks(
     events.map(({ id, scope, revision, log_from, kinds, skills }) => JSON.stringify({ id, scope, revision, log_from, kinds, skills })),
   )
   const text = elsewhere || portions.length === 0 ? null : toldText(told)
-  const answers = await store.batch<SmallPacks>([
+  const answers = await store.batch<Small>([
     ...statements,
     ...(text === null ? waitStatements(store, told, Date.now()) : []),
     ...known.flatMap((chunk) => [DROP_OLDER, ADD_TRAITS, DROP_LETTERS].map((sql) => store.prepare(sql).bind(chunk))),
     ...(elsewhere ? [] : packsIn(store, text)),
   ])
   const small = (elsewhere?.answers ?? answers).at(-1)?.results[0]
-  const own = { packs: portions.length, events: events.length }
-  return small && hasBecomeMany(small, own) ? (elsewhere?.db ?? store) : null
+  return small?.are_many === 1 ? (elsewhere?.db ?? store) : null
 }
 
-type SmallPacks = { packs: number; events: number }
-const SMALL_PACKS = `SELECT count(*) AS packs, coalesce(sum(events), 0) AS events FROM packs WHERE id < ${FULL}`
+type Small = { are_many: number }
+/**
+ * True for one of the writers whose packs together become so many: that one merges them. ?1 and ?2
+ * are its own packs and events.
+ */
+const SMALL = `SELECT count(*) / ${MOST_SMALL.packs} > (count(*) - CAST(?1 AS INTEGER)) / ${MOST_SMALL.packs}
+    OR sum(events) / ${MOST_SMALL.events} > (sum(events) - CAST(?2 AS INTEGER)) / ${MOST_SMALL.events} AS are_many FROM packs WHERE id < ${FULL}`
 
-/** True for one of the writers whose packs together become so many: that one merges them. */
-function hasBecomeMany(small: SmallPacks, own: SmallPacks): boolean {
-  const groups = (name: 'packs' | 'events', { [name]: count }: SmallPacks) => Math.floor(count / MOST_SMALL[name])
-  return (['packs', 'events'] as const).some((name) => groups(name, small) > groups(name, { ...small, [name]: small[name] - own[name] }))
-}
-
-type Elsewhere = { db: D1Database; answers: D1Result<SmallPacks>[] }
+type Elsewhere = { db: D1Database; answers: D1Result<Small>[] }
 
 /** Returns null if the store is to have the packs. */
 async function packElsewhere(
@@ -73,7 +71,7 @@ async function packElsewhere(
   const chosen = databases[Number(BigInt(`0x${packHash(nameOf(first))}`) % BigInt(databases.length))]
   if (!chosen || chosen.db === store) return null
   try {
-    return { db: chosen.db, answers: await chosen.db.batch<SmallPacks>(packsIn(chosen.db)) }
+    return { db: chosen.db, answers: await chosen.db.batch<Small>(packsIn(chosen.db)) }
   } catch (error) {
     warn({ message: 'a database of packs does not answer: DB has the pack instead', database: chosen.name, error })
     return null

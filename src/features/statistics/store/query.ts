@@ -8,6 +8,7 @@ import { hasFailed } from '../../../store/artifacts/skill-tests.ts'
 import { changeStatements } from './changes.ts'
 import { mayHave } from '../../../store/packs/scope-parts.ts'
 import { isShown, sortStatisticsNow } from './packed.ts'
+import { sumOpenNow } from './sums.ts'
 import { readableBy } from '../../../store/artifacts/patterns.ts'
 import { artifacts, artifactVersions } from '../../../store/artifacts/tables.ts'
 
@@ -49,6 +50,7 @@ export const MOST_SUMS = 50_000
 /** Sums buckets: one search of a primary key for each start and range of scopes. */
 export async function sumStatistics(db: D1Database, query: StatisticsQuery): Promise<Sum[]> {
   await sortStatisticsNow(db)
+  if (query.by !== 'scope') await sumOpenNow(db)
   const { results } = await statisticsStatement(db, query).all<{ series: string; sums: string }>()
   return results.flatMap(({ series, sums }) =>
     (JSON.parse(sums) as [number, string, number][]).map(([start, key, value]) => ({ start, series, key, value })),

@@ -1,3 +1,4 @@
+import { warn } from '../../../base/warn.ts'
 import { bucketSteps, families } from '../contract/statistics.ts'
 import { isShown } from './packed.ts'
 
@@ -24,12 +25,54 @@ export async function sumEnded(db: D1Database, now: number, limit: number): Prom
   for (const { family, bucket, start } of results) {
     const statement = (text: string, ...more: unknown[]) => db.prepare(text).bind(family, bucket, start, ...more)
     await db.batch([
-      statement('DELETE FROM statistics_sums WHERE family = ?1 AND bucket = ?2 AND start = ?3'),
-      statement(SUM, FEWEST_SCOPES, MOST_LABELS_BYTES),
+      statement(DROP),
+      statement(SUM, FEWEST_SCOPES, MOST_LABELS_BYTES, DEEPEST),
       statement('DELETE FROM statistics_changes WHERE family = ?1 AND bucket = ?2 AND start = ?3'),
     ])
   }
   return results.length
+}
+
+const DROP = 'DELETE FROM statistics_sums WHERE family = ?1 AND bucket = ?2 AND start = ?3'
+
+/** A minute whose packed numbers are shorter is read as fast as it is. */
+const LEAST_SUMMED = 20_000
+/** The sweep sums what is older. */
+const OPEN_MS = 10 * bucketSteps.minute
+
+/**
+ * Sums minutes of many scopes that have not ended, or were not swept yet, over all scopes alone: a
+ * reader asks for several metrics. Whatever changes such a minute drops its sum in the same batch.
+ */
+export async function sumOpenMinutes(db: D1Database, now: number): Promise<void> {
+  const { results } = await db
+    .prepare(OPEN)
+    .bind(JSON.stringify(families), now - OPEN_MS)
+    .all<{ family: string; start: number }>()
+  for (const { family, start } of results) {
+    const of = [family, 'minute', start]
+    await db.batch([db.prepare(DROP).bind(...of), db.prepare(SUM).bind(...of, FEWEST_SCOPES, MOST_LABELS_BYTES, 0)])
+  }
+}
+
+const OPEN = `SELECT c.family AS family, c.start AS start
+  FROM json_each(?1) AS asked CROSS JOIN statistics_changes AS c ON c.family = asked.value AND c.bucket = 'minute' AND c.start > ?2
+  WHERE NOT EXISTS (SELECT 1 FROM statistics_sums AS t WHERE t.family = c.family AND t.bucket = c.bucket AND t.start = c.start)
+    AND (SELECT sum(octet_length(scopes)) FROM statistics_packs AS w WHERE w.family = c.family AND w.bucket = c.bucket AND w.start = c.start) >= ${LEAST_SUMMED}`
+
+/** Readers in one process sum no more often. */
+const READ_PACE_MS = 2000
+let read_at = 0
+
+/** The same for a reader, who otherwise adds up the scopes. */
+export async function sumOpenNow(db: D1Database, now = Date.now()): Promise<void> {
+  if (now - read_at < READ_PACE_MS && now >= read_at) return
+  read_at = now
+  try {
+    await sumOpenMinutes(db, now)
+  } catch (error) {
+    warn({ message: 'failed to sum open minutes; their scopes are added up', error })
+  }
 }
 
 const ENDED = `SELECT c.family AS family, c.bucket AS bucket, c.start AS start
@@ -44,7 +87,7 @@ const SUM = `INSERT INTO statistics_sums (family, bucket, start, prefix, total, 
       WHERE w.family = ?1 AND w.bucket = ?2 AND w.start = ?3 AND ${isShown('w', 's.key')}
       UNION ALL
       SELECT scope, "values", substr(scope, 1, length(prefix) + instr(substr(scope, length(prefix) + 1), '/')), depth + 1 FROM scopes
-      WHERE depth < ${DEEPEST} AND instr(substr(scope, length(prefix) + 1), '/') > 0),
+      WHERE depth < ?6 AND instr(substr(scope, length(prefix) + 1), '/') > 0),
     numbers AS MATERIALIZED (
       SELECT scopes.prefix AS prefix, label.key AS label, number.key AS name,
         CASE WHEN number.key GLOB 'max_*' THEN max(number.value) ELSE sum(number.value) END AS value
