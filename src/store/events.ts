@@ -15,7 +15,7 @@ import { overduePacks } from './packs/merge.ts'
 import { packedPage, type PackedPage } from './packs/page.ts'
 import { askPacks } from './packs/rows.ts'
 import { archiveOf, packDatabases } from './store.ts'
-import { inFlight, msOf, nameOf, NEAR_MS, seqAt } from './queued.ts'
+import { inFlight, msOf, nameOf, NEAR_MS, roundPlace, seqAt } from './queued.ts'
 
 /** Maximum number of rows a page reads, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = 20_000
@@ -167,8 +167,11 @@ async function rowsOf(db: D1Database, page: Reaching): Promise<{ rows: StoredEve
   // A short page is the last one, unless it reached the limit of rows read.
   const looked = wanted.looked && (await wanted.looked(db).first<{ rows: number; last: string }>())
   if (!looked || looked.rows < MOST_LOOKED_AT) return { rows, next: null }
-  const isBehind = (key: string) => (page.rising ? BigInt(key) > BigInt(looked.last) : BigInt(key) < BigInt(looked.last))
-  return { rows: rows.filter(({ key }) => !isBehind(key)), next: looked.last }
+  const { rising = false, patterns } = page
+  const last = BigInt(looked.last)
+  const next = patterns.includes('*') ? last : (roundPlace(last, { rising, ...boundsOf(page) }) ?? last)
+  const isBehind = (key: string) => (rising ? BigInt(key) > next : BigInt(key) < next)
+  return { rows: rows.filter(({ key }) => !isBehind(key)), next: String(next) }
 }
 
 /** The places between which the page is; they are outside. */

@@ -13,6 +13,18 @@ export const seqAt = (ms: number): string => String(BigInt(Math.max(0, Math.floo
 /** The time of a place, in ms. */
 export const msOf = (seq: bigint): number => Number(seq >> BigInt(BITS))
 
+type Between = { rising: boolean; after: bigint; before: bigint }
+
+/**
+ * A round place for a cursor beside `edge`, on the side that a page has passed; null if the bounds
+ * have none. The place of an event that the caller may not see tells when it was accepted.
+ */
+export function roundPlace(edge: bigint, { rising, after, before }: Between): bigint | null {
+  const minute = SLOT * 60_000n
+  const round = rising ? (edge / minute) * minute - 1n : (edge / minute + 1n) * minute
+  return round > after && round < before ? round : null
+}
+
 /** SQL for the own time of the event with the JSON `event`, in ms. */
 export const happenedAt = (event: string): string => `CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER)`
 /**

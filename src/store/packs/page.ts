@@ -3,7 +3,7 @@ import { patternMatchesSql } from '../../contract/principal.ts'
 import { covers, type EventFilter } from '../event-filter.ts'
 import { ARCHIVE, dayName, filesOf, nextDay, readArchived, type ArchivedPack } from './archived.ts'
 import type { PackedEvent } from './format.ts'
-import { BITS, SLOT, withoutRow } from '../queued.ts'
+import { BITS, roundPlace, SLOT, withoutRow } from '../queued.ts'
 import { packDatabases, type PackDatabase } from '../store.ts'
 import { askPacks, DAY_MS, dayOf, eachOnce, FULL, idFrom, inOrder, packKey, readPacksAt, startOfDay, type PackAt } from './rows.ts'
 
@@ -131,16 +131,8 @@ function shownOn({ most, oncePer, after, before, sizeOf = () => 0, isShown = () 
   return { events, show, isFull: () => events.length > most || bytes >= limits.page_bytes }
 }
 
-/**
- * The cursor between the next pack and what was read. The place of an event that the caller may not
- * see is nothing that a cursor tells, if a round place is as good.
- */
-function cursorAt(edge: bigint, { rising, after, before }: Asked): bigint {
-  const minute = SLOT * 60_000n
-  const round = rising ? (edge / minute) * minute - 1n : (edge / minute + 1n) * minute
-  if (round > after && round < before) return round
-  return rising ? edge - 1n : edge + 1n
-}
+/** The cursor between the next pack and what was read: a round place, if one is as good. */
+const cursorAt = (edge: bigint, asked: Asked): bigint => roundPlace(edge, asked) ?? (asked.rising ? edge - 1n : edge + 1n)
 
 /** Removes from the list what is read next: the first pack, and those that are small beside it. */
 function nextOf(heads: Head[]): Head[] {

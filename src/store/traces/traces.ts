@@ -6,7 +6,7 @@ import type { PackedEvent } from '../packs/format.ts'
 import { namesOf, noGaps, type Gaps } from '../packs/missing.ts'
 import { packedPage } from '../packs/page.ts'
 import { inOrder } from '../packs/rows.ts'
-import { msOf, nameOf, seqAt } from '../queued.ts'
+import { msOf, nameOf, seqAt, roundPlace } from '../queued.ts'
 import { jsonChunks } from '../../base/json.ts'
 
 /** A scope's part of a trace, by the log entries that name no event. Times in ms. */
@@ -343,7 +343,9 @@ async function pageOf(db: D1Database, source: Source, query: TraceQuery): Promis
       .prepare(reach)
       .bind(...params)
       .first<{ rows: number; key: string }>()
-    return last?.rows === MOST_LOOKED_AT ? last.key : null
+    if (last?.rows !== MOST_LOOKED_AT) return null
+    const bounds = { rising: false, after: BigInt(since) - 1n, before: BigInt(before) }
+    return patterns.includes('*') ? last.key : String(roundPlace(BigInt(last.key), bounds) ?? last.key)
   }
 }
 
