@@ -199,6 +199,15 @@ describe('while one of several databases is away', () => {
     expect((await sweep(without('EVENTS_DB_1'), START + 60_000)).sent_again).toBe(1)
   })
 
+  test('a list of tasks of another agent, which cannot say what it lacks, is refused', async () => {
+    await packs(several, 12)
+    const json = { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} }
+    const tasks = (bound: Env) => callWith(bound, '/v1/scopes/a/a2a', { json, headers: { 'A2A-Version': '1.0' } })
+    expect((await tasks(several)).body).toMatchObject({ result: { tasks: [] } })
+    const refused = await tasks(without('EVENTS_DB_1'))
+    expect(refused).toMatchObject({ status: 503, body: { detail: expect.stringContaining('EVENTS_DB_1 did not answer') } })
+  })
+
   test('a key that may see some scopes learns the name of the database, and no more', async () => {
     await packs(several, 12)
     await pack(several, 12, 'mine/1')
@@ -239,4 +248,17 @@ test('GET /health/detailed is degraded while a database of packs is away', async
   expect(whole.body).toMatchObject({ status: 'ok', retention: { databases: [{ name: 'DB' }, { error: null }, { error: null }] } })
   expect(whole.body.deployment.bindings.present).toEqual(expect.arrayContaining(['EVENTS_DB_1', 'EVENTS_DB_2']))
   expect((await callWith(without('EVENTS_DB_2'), '/health/detailed')).body.status).toBe('degraded')
+})
+
+test('a search of the activity that finds nothing on a page still names the damaged pack of that page', async () => {
+  await packs(several, 12)
+  vi.spyOn(console, 'warn').mockImplementation(() => {})
+  const databases = packDatabases(storeOf(several))
+  const newest = await Promise.all(
+    databases.map(async ({ db }) => (await db.prepare('SELECT max(last) >> 21 AS at FROM packs').first<number>('at')) ?? 0),
+  )
+  const at = databases[newest.indexOf(Math.max(...newest))]!
+  await at.db.exec('UPDATE packs SET data = substr(data, 1, 40) WHERE last = (SELECT max(last) FROM packs)')
+  const { body } = await callWith(several, '/v1/activity?q=nothing-has-this&limit=1')
+  expect(body).toMatchObject({ items: [], damaged: [expect.stringContaining(at.name)] })
 })

@@ -25,7 +25,8 @@ export const activityRoutes = resource().openapiRoutes([
       const query = { ...filters, cursor: place, patterns: principal.scopes }
       const { items, ...rest } = await findTraces(storeOf(c.env), query)
       const found = (await described(c.env, principal, items)).filter((one) => isSought(one, { q, decider, min_cost_usd }))
-      if (found.length > 0 || rest.missing || rest.next_cursor === null || page === MOST_PAGES) return { items: found, ...rest }
+      if (found.length > 0 || rest.missing || rest.damaged || rest.next_cursor === null || page === MOST_PAGES)
+        return { items: found, ...rest }
       place = rest.next_cursor
     }
   }),

@@ -1,3 +1,4 @@
+import { demandWhole } from '../../../../store/packs/missing.ts'
 import {
   type AgentCard,
   type ListTasksRequest,
@@ -268,7 +269,10 @@ export class ScopeAgent implements A2ARequestHandler {
     if (!/^\d{0,19}$/.test(pageToken)) throw new RequestMalformedError('pageToken: pass the nextPageToken of the page before.')
     const limit = Math.min(Math.max(1, pageSize), MOST_LISTED)
     const query = { scope, patterns: principal.scopes, limit, ...(pageToken !== '' && { cursor: pageToken }) }
-    const page = contextId === '' || contextId === scope ? await listEvents(storeOf(this.#c.env), query) : { items: [], next_cursor: null }
+    const page: Awaited<ReturnType<typeof listEvents>> =
+      contextId === '' || contextId === scope ? await listEvents(storeOf(this.#c.env), query) : { items: [], next_cursor: null }
+    // A2A has no field that would say what a list lacks.
+    demandWhole({ missing: new Set(page.missing) })
     const found = await Promise.all(page.items.map(({ id }) => factsOf(this.#stub, id)))
     const tasks = found.flatMap((facts) => (facts ? [taskOf(facts)] : []))
     const wanted = status === TaskState.TASK_STATE_UNSPECIFIED ? tasks : tasks.filter((task) => task.status?.state === status)
