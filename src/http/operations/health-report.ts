@@ -123,10 +123,14 @@ export async function deadLetterCounts(db: D1Database, patterns: readonly string
 
 const DAY_MS = 86_400_000
 
-/** Rows that D1 has retained for longer than configured. */
-export async function retentionReport(env: Env, now: number) {
+/**
+ * The rows that D1 has retained for longer than configured. A key of some scopes learns the day of
+ * the oldest event, which may be in another scope.
+ */
+export async function retentionReport(env: Env, now: number, patterns: readonly string[] = ['*']) {
   const days = valid(() => retentionDays(env))
   const { events, oldest } = await retentionBacklog(storeOf(env), days === null ? 0 : now - days * DAY_MS)
+  const shown = oldest === null || patterns.includes('*') ? oldest : Math.floor(oldest / DAY_MS) * DAY_MS
   const most_bytes = valid(() => eventsBytes(env))
   const databases = await Promise.all(packDatabases(storeOf(env)).map((one) => packReport(one, { now, most_bytes })))
   const times = databases.flatMap(({ kept_days }) => kept_days ?? [])
@@ -136,7 +140,7 @@ export async function retentionReport(env: Env, now: number) {
   )
   const least = (numbers: readonly number[]) => (numbers.length === 0 ? null : Math.max(0, Math.round(10 * Math.min(...numbers)) / 10))
   const packs = { bytes, most_bytes, kept_days: least(times), leave_in_days: least(rests) }
-  return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString(), packs, databases }
+  return { days, backlog: events, oldest: isoOrNull(shown), packs, databases }
 }
 
 /** The packs in one database. A day at least tells a rate. */

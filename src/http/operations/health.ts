@@ -36,7 +36,7 @@ async function report(c: Context<AuthEnv>) {
     inboxDepths(storeOf(env), scopes).catch(() => null),
     parkedCounts(storeOf(env), scopes).catch(() => null),
     deadLetterCounts(storeOf(env), scopes).catch(() => null),
-    retentionReport(env, Date.now()).catch(() => null),
+    retentionReport(env, Date.now(), scopes).catch(() => null),
     deploymentReport(env, principal, { now: Date.now(), features, agents: deployed.agents }).catch(() => null),
     modelCallReport(storeOf(env), scopes).catch(() => null),
     Promise.all(features.map(async (feature) => feature.health?.(env, scopes).catch(() => null))),

@@ -250,6 +250,16 @@ test('GET /health/detailed is degraded while a database of packs is away', async
   expect((await callWith(without('EVENTS_DB_2'), '/health/detailed')).body.status).toBe('degraded')
 })
 
+test('a key that may see some scopes learns the day of the oldest event of all, and no time of it', async () => {
+  await pack(several, 0)
+  const oldestFor = async (scopes: string[]) => {
+    const { body } = await callWith(several, '/health/detailed', { key: await keyFor(['viewer'], scopes) })
+    return (body as { retention: { oldest: string } }).retention.oldest
+  }
+  expect(await oldestFor(['*'])).toBe(new Date(START).toISOString())
+  expect(await oldestFor(['mine/*'])).toBe(new Date(START - (START % DAY_MS)).toISOString())
+})
+
 test('a search of the activity that finds nothing on a page still names the damaged pack of that page', async () => {
   await packs(several, 12)
   vi.spyOn(console, 'warn').mockImplementation(() => {})
