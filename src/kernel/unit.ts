@@ -327,11 +327,29 @@ export type EntryWriter = { readonly last: number; write(counts: string | null):
 /** The state key of the sums, and of the last log entry that they include. */
 const KEY = 'counters'
 const UNITS_PER_SNAPSHOT = 100
-type Counted = Partial<Counts> & { told?: number }
+/** Notes are long: a wake reads the notes of a few units. */
+const NOTES_PER_SNAPSHOT = 16
+const MOST_NOTED = 16_000
+type Counted = Partial<Counts> & { told?: number; noted?: Readonly<Record<string, unknown>> }
 type Snapshot = { seq: number; counts: Partial<Counts>; told?: number }
+
+/**
+ * Values of the table `state` that change with most units. The row of the log has them, so that a
+ * unit writes no rows for them; a snapshot writes them to the table.
+ */
+export type Noted = {
+  /** Returns the values that changed since the last call, and since the last one of `save`. */
+  note: () => StateWrite[]
+  /** Returns all values that the table lacks. */
+  save: () => StateWrite[]
+}
 
 /** Sums since the scope exists: the last snapshot, and the counts of the log after it. */
 export class ScopeCounters {
+  /** The values that the log has beside counts, and the table `state` lacks. */
+  readonly noted = new Map<string, unknown>()
+  #notes: Noted = { note: () => [], save: () => [] }
+  #noted_units = 0
   readonly #counts: Counts
   #changes: Partial<Counts> = {}
   #units = 0
@@ -343,10 +361,13 @@ export class ScopeCounters {
     this.#told = told
     const rows = database.all<{ counts: string }>('SELECT counts FROM log WHERE seq > ? AND counts IS NOT NULL', seq)
     for (const row of rows) {
-      const { told: later = this.#told, ...counted } = JSON.parse(row.counts) as Counted
+      const { told: later = this.#told, noted = {}, ...counted } = JSON.parse(row.counts) as Counted
       this.#told = later
       this.#sum(counted)
+      for (const [key, value] of Object.entries(noted)) this.noted.set(key, value)
     }
+    this.#units = rows.length
+    this.#noted_units = this.noted.size === 0 ? 0 : rows.length
   }
 
   get counts(): Counts {
@@ -356,6 +377,11 @@ export class ScopeCounters {
   /** The last entry of the log that was written as reported by a caller. */
   get told(): number {
     return this.#told
+  }
+
+  /** Registers what is written beside the counts. */
+  notes(notes: Noted): void {
+    this.#notes = notes
   }
 
   add(changes: Partial<Counts>): void {
@@ -369,9 +395,15 @@ export class ScopeCounters {
   write(database: Pick<Database, 'write'>, log: EntryWriter, told = false): void {
     const has_counts = Object.keys(this.#changes).length > 0
     if (has_counts && told) this.#told = log.last
-    const counts = has_counts ? JSON.stringify(told ? { ...this.#changes, told: log.last } : this.#changes) : null
+    const counted = told ? { ...this.#changes, told: log.last } : this.#changes
+    const noted = this.#notes.note()
+    const text = JSON.stringify({ ...counted, ...(noted.length > 0 && { noted: Object.fromEntries(noted) }) })
+    const counts = has_counts && text.length <= MOST_NOTED ? text : null
     this.#changes = {}
-    const due = counts !== null && (this.#units += 1) >= UNITS_PER_SNAPSHOT
+    if (has_counts) this.#units += 1
+    if (noted.length > 0) this.#noted_units += 1
+    const is_many = this.#units >= UNITS_PER_SNAPSHOT || this.#noted_units >= NOTES_PER_SNAPSHOT
+    const due = counts === null ? has_counts || noted.length > 0 : is_many
     const written = log.write(due ? null : counts)
     if (due || (counts !== null && !written)) this.snapshot(database, log)
   }
@@ -379,7 +411,8 @@ export class ScopeCounters {
   /** Before the log drops rows. */
   snapshot(to: Pick<Database, 'write'>, { last }: Pick<EntryWriter, 'last'>): void {
     to.write(KEY, { seq: last, counts: this.#counts, told: this.#told } satisfies Snapshot)
-    this.#units = 0
+    for (const [key, value] of this.#notes.save()) to.write(key, value)
+    this.#units = this.#noted_units = 0
   }
 
   #sum(changes: Partial<Counts>): void {

@@ -4,7 +4,7 @@ import { ReflexHistory, type FireRecord, type HistoryRecord } from '../../reflex
 import { emptyMetrics } from '../../reflexes/metrics.ts'
 import type { AuditPace } from '../../contract/reports/reflex-report.ts'
 import { emptyTrial, type Trial } from '../../reflexes/promotion.ts'
-import type { Database, StateWrite } from '../../kernel/unit.ts'
+import type { Database, Noted, ScopeCounters, StateWrite } from '../../kernel/unit.ts'
 
 /** `paces`: how its acts are audited, by kind; missing in older rows. */
 type VersionRecord = { metrics: ReflexMetrics; trial: Trial; paces?: Record<string, AuditPace> }
@@ -12,19 +12,33 @@ type Named = { id: string; version: number; state: string }
 
 const MOST_KINDS = 100
 
-/** The history and metrics of reflexes, cached and written once per unit, in its transaction. */
-export class Records {
+/**
+ * The history and metrics of reflexes, cached and written once per unit, in its transaction: with
+ * the counts in its row of the log, and now and then to the table `state`.
+ */
+export class Records implements Noted {
   readonly #database: Database
   readonly #histories = new Map<string, ReflexHistory>()
   readonly #versions = new Map<string, VersionRecord>()
   readonly #changed = new Set<string>()
+  /** Keys whose values the log has, and the table `state` lacks. */
+  readonly #noted: Set<string>
+  readonly #from_log: ReadonlyMap<string, unknown>
   #names: Set<string>
+  /** The names of the histories that were there when the object woke. */
+  readonly #who: readonly string[]
   /** Versions whose metrics D1 may lack. */
   readonly untold: Set<string>
 
-  constructor(database: Database) {
+  constructor(database: Database, counters: Pick<ScopeCounters, 'noted' | 'notes'>) {
     this.#database = database
-    this.#names = new Set(database.all<{ key: string }>(`SELECT key FROM state WHERE key GLOB 'metrics:*'`).map(({ key }) => key.slice(8)))
+    this.#from_log = counters.noted
+    this.#noted = new Set(counters.noted.keys())
+    counters.notes(this)
+    const stored = database.all<{ key: string }>(`SELECT key FROM state WHERE key GLOB 'metrics:*' OR key GLOB 'history:*'`)
+    const keys = [...stored.map(({ key }) => key), ...counters.noted.keys()]
+    this.#names = new Set(keys.flatMap((key) => (key.startsWith('metrics:') ? [key.slice('metrics:'.length)] : [])))
+    this.#who = keys.flatMap((key) => (key.startsWith('history:') ? [key.slice('history:'.length)] : []))
     this.untold = new Set(this.#names)
   }
 
@@ -42,8 +56,7 @@ export class Records {
 
   /** The ids of all reflexes that have acted. The histories of shadow mode name a version, too. */
   acted(): string[] {
-    const stored = this.#database.all<{ key: string }>(`SELECT key FROM state WHERE key GLOB 'history:*'`)
-    const all = new Set([...stored.map(({ key }) => key.slice('history:'.length)), ...this.#histories.keys()])
+    const all = new Set([...this.#who, ...this.#histories.keys()])
     return Array.from(all).filter((who) => !who.includes('@'))
   }
 
@@ -56,7 +69,7 @@ export class Records {
   history(who: string): ReflexHistory {
     let history = this.#histories.get(who)
     if (!history) {
-      history = new ReflexHistory(this.#database.read<HistoryRecord | undefined>(`history:${who}`, undefined))
+      history = new ReflexHistory(this.#stored<HistoryRecord | undefined>(`history:${who}`, undefined))
       this.#histories.set(who, history)
     }
     return history
@@ -103,21 +116,35 @@ export class Records {
     return { reflex_id: name.slice(0, at), version: Number(name.slice(at + 1)), metrics: this.#read(name).metrics }
   }
 
-  /** Returns and clears the changes that are not stored yet. */
-  changes(): StateWrite[] {
-    const changes = Array.from(this.#changed, (key): StateWrite => {
-      const [kind = ''] = key.split(':', 1)
-      const name = key.slice(kind.length + 1)
-      return [key, kind === 'history' ? this.#histories.get(name)?.record : this.#versions.get(name)]
-    })
+  note(): StateWrite[] {
+    const changes = Array.from(this.#changed, (key) => this.#written(key))
+    for (const key of this.#changed) this.#noted.add(key)
     this.#changed.clear()
     return changes
+  }
+
+  save(): StateWrite[] {
+    this.note()
+    const all = Array.from(this.#noted, (key) => this.#written(key))
+    this.#noted.clear()
+    return all
+  }
+
+  #written(key: string): StateWrite {
+    const [kind = ''] = key.split(':', 1)
+    const name = key.slice(kind.length + 1)
+    return [key, kind === 'history' ? this.history(name).record : this.#read(name)]
+  }
+
+  /** The value before a change of this process: it is read once, and then cached. */
+  #stored<Value>(key: string, otherwise: Value): Value {
+    return this.#from_log.has(key) ? (this.#from_log.get(key) as Value) : this.#database.read(key, otherwise)
   }
 
   #read(name: string): VersionRecord {
     let version = this.#versions.get(name)
     if (!version) {
-      version = this.#database.read<VersionRecord>(`metrics:${name}`, { metrics: emptyMetrics(), trial: emptyTrial('') })
+      version = this.#stored<VersionRecord>(`metrics:${name}`, { metrics: emptyMetrics(), trial: emptyTrial('') })
       this.#versions.set(name, version)
       this.#names.add(name)
     }

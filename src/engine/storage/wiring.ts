@@ -76,7 +76,7 @@ export function composeGround(host: ScopeHost) {
   const log_parts = new LogParts(database, log)
   const guard = new Guard({ database, now })
   const inbox = new Inbox(database)
-  const records = new Records(database)
+  const records = new Records(database, counters)
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
   const features: ScopeFeature[] = []
   const copies = composeCopies({ ...host, db, now, log, counters, alarm, guard, inbox, settings, agent, features })
@@ -84,7 +84,7 @@ export function composeGround(host: ScopeHost) {
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
   const isTold = () => copies.replica.isTold()
-  const unit = unitOfWork({ database, log, counters, buffered: [records, follower], deferred, guard, alarm, outbox, isTold, reset, now })
+  const unit = unitOfWork({ database, log, counters, buffered: [follower], deferred, guard, alarm, outbox, isTold, reset, now })
   copies.replica.sendBy(outbox, unit)
   return {
     ...host,

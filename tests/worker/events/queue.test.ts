@@ -520,8 +520,15 @@ describe('an event alone by the queue', () => {
     const { id, scope } = await acting(`return { action_type: 'reply', content: 'heard' }`)
     await begun(scope, 'the first one')
     const each: number[] = []
-    while (each.length < 10) each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, `one of ${each.length}`)]))).d1)
+    const scope_rows: number[] = []
+    while (each.length < 10) {
+      const rows = await rowsWritten(scope, () => sendAll(scope, [note(scope, `one of ${each.length}`)]))
+      each.push(rows.d1)
+      scope_rows.push(rows.scope)
+    }
     expect(each).toEqual(each.map(() => 2))
+    // The event with its index, and the row of the log, which has what the reflex has done, too.
+    expect(Math.min(...scope_rows)).toBe(3)
     await sortAll(env.DB)
     expect(await metricsOf(env.DB, id)).toMatchObject([{ scope, metrics: { fired: 11 } }])
   })

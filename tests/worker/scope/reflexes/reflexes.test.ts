@@ -16,6 +16,7 @@ import {
   inObject,
   logOf,
   note,
+  runAlarm,
   send,
   sendAndSettle,
   stubOf,
@@ -191,6 +192,37 @@ describe('a reflex of the chain', () => {
     await evict(stub)
     await sendAndSettle(stub, note(scope, 'c'))
     expect((await stub.context(1)).scratch).toEqual({ saw: [3, 2] })
+  })
+
+  test.each([
+    ['lives on', async () => {}],
+    ['is evicted', async (scope: string) => evict(stubOf(scope))],
+    [
+      'loses old rows of its log, and is evicted',
+      async (scope: string) => {
+        await inObject(stubOf(scope), ({ storage: { sql } }) => {
+          for (const aged of ['log SET at = at', 'events SET accepted_at = accepted_at']) sql.exec(`UPDATE ${aged} - 864000000`)
+        })
+        await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'D1 has all')
+        await runAlarm(stubOf(scope))
+        await evict(stubOf(scope))
+      },
+    ],
+  ])('counts each action once, and knows the latest ones, if its scope %s at times', { timeout: 60_000 }, async (_how, happens) => {
+    const { id, scope, stub } = await acting(
+      "return { action_type: 'set_scratch', key: 'saw', value: context.recent_actions.map(({ event_id }) => event_id) }",
+    )
+    const sent: string[] = []
+    for (let nth = 0; nth < 40; nth += 1) {
+      const event = note(scope, `n${nth}`)
+      await sendAndSettle(stubOf(scope), event)
+      sent.push(event.id)
+      if (nth % 7 === 6) await happens(scope)
+    }
+    await evict(stub)
+    expect((await stubOf(scope).metrics()).reflexes).toMatchObject([{ reflex_id: id, metrics: { runs: 40, fired: 40, acted: 40 } }])
+    await sendAndSettle(stubOf(scope), note(scope, 'the last'))
+    expect((await stubOf(scope).context(1)).scratch).toEqual({ saw: sent.slice(-10) })
   })
 })
 
