@@ -5,6 +5,7 @@ import { type Clean, deploymentHider } from '../base/secrets.ts'
 import { newBatchId, noteQueued, postponeBatches } from '../store/queued.ts'
 import { QUICK_MS, storeOf } from '../store/store.ts'
 import { byteLength } from '../base/json.ts'
+import { TooLate, withDeadline } from '../base/deadline.ts'
 import { limits } from '../base/limits.ts'
 import { backoff, pauses } from '../base/backoff.ts'
 import { consumeOutcomes, outcomesIn, packAnswers } from './outcomes.ts'
@@ -231,10 +232,10 @@ const MOST_ATTEMPTS = 6
  * acknowledged, or retried if nothing of it was taken. A part that was not taken has a message of
  * its own, which precedes the acknowledgement. Never throws.
  */
-export async function consumeEvents(batch: MessageBatch, env: Env): Promise<void> {
+export async function consumeEvents(batch: MessageBatch, env: Env, accept_ms = ACCEPT_MS): Promise<void> {
   const read = batch.messages.map((message) => ({ message, body: readMessage(message.body) }))
   const parts = read.flatMap(({ message, body }) => (body ? partsOf(message, body) : []))
-  const delivery = new Delivery(env)
+  const delivery = new Delivery(env, accept_ms)
   const [returned] = await Promise.all([
     delivery.all(parts),
     ...read.filter(({ body }) => body === null).map(({ message }) => bury(env, message, 'malformed message: expected {scope, events}')),
@@ -295,14 +296,21 @@ export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise
 
 type Taken = 'accepted' | 'full' | 'failed'
 
+/** A scope that gives no answer for so long keeps the events of others in its batch no longer. */
+const ACCEPT_MS = 30_000
+
 /** The deliveries of one batch, and what the scopes have answered. */
 class Delivery {
   readonly #env: Env
+  readonly #accept_ms: number
+  /** The scopes that gave no answer in time: they are not called again. */
+  readonly #silent = new Set<string>()
   /** By scope. */
   readonly #answers = new Map<string, { outcomes: string; ids: readonly string[] }[]>()
 
-  constructor(env: Env) {
+  constructor(env: Env, accept_ms: number) {
     this.#env = env
+    this.#accept_ms = accept_ms
   }
 
   async all(parts: readonly ScopePart[]): Promise<Returned[]> {
@@ -348,14 +356,17 @@ class Delivery {
 
   async #accept(events: readonly Event[]): Promise<Taken> {
     const scope = events[0]?.scope ?? ''
+    if (this.#silent.has(scope)) return 'failed'
     try {
-      const accepted = await this.#env.SCOPE.getByName(scope).accept([...events], 'queue', true)
+      const accept = async () => this.#env.SCOPE.getByName(scope).accept([...events], 'queue', true)
+      const accepted = await withDeadline(accept, { timeout_ms: this.#accept_ms, what: 'accepting queued events' })
       if (!accepted.ok) return 'full'
       const { outcomes, receipts } = accepted
       const answers = this.#answers.get(scope) ?? []
       if (outcomes !== undefined) this.#answers.set(scope, [...answers, { outcomes, ids: receipts.map(({ id }) => id) }])
       return 'accepted'
     } catch (error) {
+      if (error instanceof TooLate) this.#silent.add(scope)
       warn({ message: 'a scope did not accept queued events; will retry', scope, events: events.length, error })
       return 'failed'
     }

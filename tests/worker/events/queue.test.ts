@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { sortAll } from '../../support/sort-told.ts'
 import type { Env, QueueMessage } from '../../../src/env.ts'
 import worker from '../../support/worker.ts'
-import { enqueue, pack } from '../../../src/events/queue.ts'
+import { consumeEvents, enqueue, pack } from '../../../src/events/queue.ts'
 import { listEvents } from '../../../src/store/events.ts'
 import { scopeTotals } from '../../../src/features/statistics/store/packed.ts'
 import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
@@ -120,6 +120,25 @@ describe('the consumer', () => {
     expect((await deliver('reflex-events', sent, 5, failing)).explicitAcks).toHaveLength(1)
     expect(await letters(away)).toMatchObject([{ event_id: three.id, attempts: 6 }])
     expect(sent).toHaveLength(1)
+  })
+
+  test('a scope that gives no answer keeps neither the events nor the outcomes of others in its batch', async () => {
+    const [fine, silent] = [freshScope(), freshScope()]
+    let calls = 0
+    const hangs = { accept: () => ((calls += 1), new Promise(() => {})) }
+    const SCOPE = { getByName: (name: string) => (name === silent ? hangs : stubOf(name)) }
+    const bodies = [{ events: [note(fine, 'a')] }, { events: [note(silent, 'b'), note(silent, 'c')], attempts: 2 }]
+    const messages = bodies.map((body, index) => ({ id: String(index), timestamp: new Date(), attempts: 1, body }))
+    const batch = createMessageBatch('reflex-events', messages)
+    await consumeEvents(batch, Object.assign({}, env, { SCOPE }), 100)
+    const result = await getQueueResult(batch, createExecutionContext())
+    expect(result.explicitAcks).toEqual(['0'])
+    expect(result.retryMessages).toMatchObject([{ msgId: '1' }])
+    expect(calls).toBe(1)
+    await until(
+      async () => (await row(fine))?.['status'] === 'completed' || (await listed(fine))[0]?.status === 'completed',
+      'D1 has the outcome',
+    )
   })
 
   test('a message whose rest the queue does not take is delivered again as a whole', async () => {
