@@ -86,6 +86,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       // The next unit writes the insertions that this one holds back, and all that follows here.
       deferred.unfinished = database.held !== null && database.held !== held
       if (deferred.unfinished) return made
+      database.release()
       database.writeAll(buffered.flatMap((buffer) => buffer.changes()))
       parts.counters.write(database, log, parts.isTold?.())
       return made
@@ -200,6 +201,7 @@ type Laying = { laid: boolean; lay: () => void; tables?: LazyTables }
 
 /** Statements without effect on empty tables. Their aggregates return no row instead of zero. */
 const NEEDS_ROWS = /^\s*(?:SELECT|UPDATE|DELETE)\b/
+const NAMES_EVENTS = /\bevents\b/
 
 /**
  * A scope's SQLite. Synchronous, so that a task's statements are committed together. Masks secrets
@@ -213,7 +215,7 @@ export class Database {
   #laid: boolean
   /** Rows that were written since the object woke. */
   written = 0
-  /** Insertions that wait in memory. The next statement makes them first, whatever it is. */
+  /** Insertions of events that wait in memory, for the next statement that names the table. */
   held: (() => void) | null = null
 
   /** Without a schema to lay, the tables are there. */
@@ -231,6 +233,13 @@ export class Database {
 
   get laid(): boolean {
     return this.#laid
+  }
+
+  /** Makes the insertions that wait in memory. */
+  release(): void {
+    const insert = this.held
+    this.held = null
+    insert?.()
   }
 
   run({ sql, params }: Statement): ScopeRow[] {
@@ -254,9 +263,7 @@ export class Database {
 
   /** The text to run, or null if it has no effect. An insertion lays what is missing. */
   #runnable(sql: string): string | null {
-    const insert = this.held
-    this.held = null
-    insert?.()
+    if (this.held !== null && NAMES_EVENTS.test(sql)) this.release()
     if (!this.#laid && NEEDS_ROWS.test(sql)) return null
     if (!this.#laid)
       this.transaction(() => {

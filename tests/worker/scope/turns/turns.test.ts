@@ -14,6 +14,7 @@ import {
   textOf,
   until,
 } from '../../../support/scopes.ts'
+import { countStorage, takeStorageWrites } from '../../../support/count-writes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
 
 describe('accepting', () => {
@@ -390,6 +391,17 @@ describe('a turn that ends within the task that accepts its events', () => {
     await sendAndSettle(stubOf(scope), note(scope, 'no'))
     expect((await logOf(stubOf(scope))).map(({ kind }) => kind)).toEqual(['event-accepted', 'turn-started', 'turn-ended', 'event-ended'])
     expect(await written(stubOf(scope))).toEqual({ rows: 1, events: [{ status: 'completed', attempts: 1, ended: 1 }] })
+  })
+
+  test('is written with them after an eviction, too, when all is read for the first time: three rows', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async () => null)
+    await stubOf(scope).accept([note(scope, 'first')], 'queue', true)
+    await evict(stubOf(scope))
+    await inObject(stubOf(scope), ({ storage }) => countStorage(storage))
+    await stubOf(scope).accept([note(scope, 'second')], 'queue', true)
+    const rows = await inObject(stubOf(scope), ({ storage }) => takeStorageWrites(storage).rows)
+    expect(rows).toBe(3)
   })
 
   test('leaves the events beyond its context to the next turn, and keeps the order of acceptance', async () => {
