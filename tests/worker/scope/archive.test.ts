@@ -140,7 +140,11 @@ describe('the archive', () => {
   })
 
   test('writes a file for each day', async () => {
-    const { scope, stub, log } = await lived('a', 'b')
+    const { scope, stub } = await lived('a')
+    // A row of the log of its own.
+    await sendAndSettle(stub, note(scope, 'b'))
+    await isReplicated(stub)
+    const log = await logOf(stub)
     await inObject(stub, ({ storage }) => {
       storage.sql.exec('UPDATE log SET at = at - 86400000 WHERE seq <= 2')
     })
