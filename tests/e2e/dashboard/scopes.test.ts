@@ -448,6 +448,7 @@ test('somebody approves some of the calls that a turn left to them: only the box
   await page.getByRole('button', { name: 'Approve a' }).click()
   const dialog = page.getByRole('dialog')
   const boxes = dialog.getByRole('checkbox')
+  await boxes.nth(2).waitFor()
   expect(await boxes.count()).toBe(3)
   for (const box of await boxes.all()) expect(await box.isChecked()).toBe(true)
   await dialog.getByLabel('Make call 2, http.mail').uncheck()
