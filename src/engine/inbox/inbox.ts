@@ -93,8 +93,8 @@ export class Inbox {
   }
 
   /**
-   * Stores new events with the next statement, or with the end of a turn, which then writes each
-   * event once. The caller sees to it that a unit follows within the task.
+   * Stores new events with the next statement on them or the next unit, or with the end of a turn,
+   * which then writes each once. The caller sees to it that a unit follows within the task.
    */
   hold(unit: Unit, judged: readonly ArrivedEvent[]): void {
     this.#held = { rows: [...(this.#held?.rows ?? []), ...judged], at: unit.now }
