@@ -69,9 +69,8 @@ export class Loop {
   arrive(events: readonly Clean<Event>[], via: Via, answer: (accepted: Accepted) => void): void {
     const { turns, inbox, deferred } = this.#parts
     const accepted = this.accept(events, via, () => inbox.open === 0 && turns.startsAtOnce)
-    if (!deferred.unfinished) return answer(accepted)
-    deferred.once(() => answer(accepted))
-    inBackground(this.#finish())
+    deferred.after(() => answer(accepted))
+    if (deferred.unfinished) inBackground(this.#finish())
   }
 
   /** The turn has ended in the meantime, or the events are written without its end. */
@@ -136,10 +135,10 @@ export class Loop {
 
   /** Does the work that decisions ask for, after the commit. */
   follow(next: readonly Next[]): void {
-    const { turns, jobs, sockets, reflex_sync } = this.#parts
+    const { turns, jobs, sockets, reflex_sync, deferred } = this.#parts
     for (const one of next) {
       if (one.do === 'stop-turn') turns.stop(one)
-      if (one.do === 'say') sockets.reply({ turn_id: null, event_id: one.event_id, content: one.content })
+      if (one.do === 'say') deferred.after(() => sockets.reply({ turn_id: null, event_id: one.event_id, content: one.content }))
     }
     reflex_sync.touch()
     if (next.some((one) => one.do === 'run-jobs')) jobs.run()

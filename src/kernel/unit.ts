@@ -31,9 +31,10 @@ export class Deferred {
     this.#writes.delete(write)
   }
 
-  /** Calls back once a unit has ended whose end waits. */
-  once(answer: () => void): void {
-    this.#answers.push(answer)
+  /** Calls back once the last unit has ended, if its end waits, or else at once. */
+  after(answer: () => void): void {
+    if (this.unfinished) this.#answers.push(answer)
+    else answer()
   }
 
   ended(): void {
@@ -77,14 +78,15 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
   let current: GuardedWork | undefined
   const commit = <Result>(unit: Unit, work: (unit: Unit) => Result): Result =>
     database.transaction(() => {
-      const held = database.held
+      const { held, bound } = database
       if (unit.depth === 1) deferred.flush(unit)
       const made = work(unit)
       // A nested unit failed, and its error was caught on the way.
       if (failure) throw failure.error
       if (unit === open && unit.depth > 1) return made
-      // The next unit writes the insertions that this one holds back, and all that follows here.
-      deferred.unfinished = database.held !== null && database.held !== held
+      // The next unit writes the insertions that this one holds back, and all that follows here. If
+      // it fails, no row of this one may be left: a unit that wrote some ends now.
+      deferred.unfinished = database.held !== null && database.held !== held && database.bound === bound
       if (deferred.unfinished) return made
       database.release()
       database.writeAll(buffered.flatMap((buffer) => buffer.changes()))
@@ -112,7 +114,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       if (unit.depth === 0) open = null
     }
   }
-  return (work, of) => {
+  const run: UnitOfWork = (work, of) => {
     if (failure && !open) throw failure.error
     const outer = current
     current ??= of
@@ -130,6 +132,9 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       current = outer
     }
   }
+  // Without the unit's log, the insertions would be half of what it writes.
+  database.precede = () => (open ? database.release() : run(() => {}))
+  return run
 }
 
 /** An open transaction. Methods that must run in one take it as their first parameter. */
@@ -163,6 +168,11 @@ export class Unit {
 
   run(statement: Statement): ScopeRow[] {
     return this.#open.database.run(statement)
+  }
+
+  /** Writes rows that mean nothing alone: they may stay although the rest of the unit is lost. */
+  aside(sql: string, ...params: SqlStorageValue[]): void {
+    this.#open.database.aside(sql, ...params)
   }
 
   /** Sets a key of the table `state`. */
@@ -215,8 +225,12 @@ export class Database {
   #laid: boolean
   /** Rows that were written since the object woke. */
   written = 0
+  /** As many, without those that mean nothing alone. */
+  bound = 0
   /** Insertions of events that wait in memory, for the next statement that names the table. */
   held: (() => void) | null = null
+  /** Makes them, in the open unit or in one of their own. */
+  precede = (): void => this.release()
 
   /** Without a schema to lay, the tables are there. */
   constructor(
@@ -258,12 +272,20 @@ export class Database {
     const cursor = this.#storage.sql.exec(text, ...params)
     const rows = cursor.toArray() as unknown as Shape[]
     this.written += cursor.rowsWritten
+    this.bound += cursor.rowsWritten
     return rows
+  }
+
+  /** For parameters without secrets: writes rows that mean nothing alone. */
+  aside(sql: string, ...params: SqlStorageValue[]): void {
+    const { bound } = this
+    this.allHidden(sql, ...params)
+    this.bound = bound
   }
 
   /** The text to run, or null if it has no effect. An insertion lays what is missing. */
   #runnable(sql: string): string | null {
-    if (this.held !== null && NAMES_EVENTS.test(sql)) this.release()
+    if (this.held !== null && NAMES_EVENTS.test(sql)) this.precede()
     if (!this.#laid && NEEDS_ROWS.test(sql)) return null
     if (!this.#laid)
       this.transaction(() => {

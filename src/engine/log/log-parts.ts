@@ -65,7 +65,7 @@ export class LogParts {
     if (this.#written.size >= MOST_KNOWN) this.#written.clear()
     this.#written.set(hash, unit.now)
     const sql = `INSERT INTO parts (hash, at, value) VALUES (?1, ?2, ?3) ON CONFLICT (hash) DO UPDATE SET at = ?2 WHERE at < ?2 - ${DAY_MS}`
-    unit.allHidden(sql, hash, unit.now, pack(text))
+    unit.aside(sql, hash, unit.now, pack(text))
   }
 
   #isDue(hash: string, now: number): boolean {

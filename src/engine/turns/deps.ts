@@ -81,10 +81,11 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     return output
   }
   const call = followed(turn, perform)
+  const written = writtenFirst(parts)
   const deps: Omit<AgentDeps, 'model'> = {
     env,
     scope: parts.scope,
-    store: during(parts.event_store, turn, parts),
+    store: during(parts.event_store, turn, { ...parts, written }),
     signal,
     turn_id,
     now: turn.now,
@@ -97,15 +98,19 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
       const key = toolbox.keyOf(name, input)?.idempotence_key
       return keep(turn.readings.done, typeof key === 'string' && (effects.journal.isDone(name, key) || actions.waits(name, key)))
     },
-    db: storeOf(env),
+    get db() {
+      written()
+      return storeOf(env)
+    },
     context: turn.seen.context,
     attempt: Math.max(...turn.claimed.map(({ attempts }) => attempts)),
     settings: settings(),
-    fetch: turnFetch(parts, turn),
+    fetch: turnFetch({ ...parts, written }, turn),
     tools: toolSet(toolbox, call),
     reply: (content) => reply(turn.asked ? parts.deferred.put.bind(parts.deferred) : unit, turn, content),
     stream: (delta) => {
       signal.throwIfAborted()
+      written()
       parts.sockets.stream({ turn_id, content: delta })
     },
   }
@@ -113,6 +118,13 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
   let model: LanguageModelV4 | undefined
   return Object.defineProperty(deps, 'model', { enumerable: true, get: () => (model ??= turnModel(parts, turn)) }) as AgentDeps
 }
+
+/** Precedes what others may notice, but no unit writes: events that are held back are stored. */
+const writtenFirst =
+  ({ deferred, unit }: Pick<TurnDepsParts, 'deferred' | 'unit'>) =>
+  (): void => {
+    if (deferred.unfinished) unit(() => {})
+  }
 
 function reply(write: (work: (unit: Unit) => unknown) => void, { signal, acts, head, turn_id }: Turn, content: string): void {
   signal.throwIfAborted()
@@ -131,19 +143,25 @@ export function demandReply(content: unknown): void {
   if (!fitsBytes(content, limits.result_bytes)) throw new RangeError(`a reply takes at most ${limits.result_bytes} bytes in UTF-8`)
 }
 
+/** `written`: precedes what leaves the scope. */
+type Outgoing = Pick<TurnDepsParts, 'trace_marks'> & { written: () => void }
+
 /** Stops a turn's requests once the turn ends. They carry its span. */
-function turnFetch({ trace_marks }: Pick<TurnDepsParts, 'trace_marks'>, { head, signal }: Turn): typeof fetch {
-  const stoppable: typeof fetch = (input, init) =>
-    fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal })
+function turnFetch({ trace_marks, written }: Outgoing, { head, signal }: Turn): typeof fetch {
+  const stoppable: typeof fetch = (input, init) => {
+    written()
+    return fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal })
+  }
   return tracedFetch(stoppable, head, () => trace_marks.of(head))
 }
 
 /** Stops a turn's calls of the store once the turn ends. */
-function during(store: EventStore, { signal, acts, head }: Turn, { trace_marks }: Pick<TurnDepsParts, 'trace_marks'>): EventStore {
+function during(store: EventStore, { signal, acts, head }: Turn, { trace_marks, written }: Outgoing): EventStore {
   const live =
     <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>
     (...given: Arguments) => {
       signal.throwIfAborted()
+      written()
       return method(...given)
     }
   return {
