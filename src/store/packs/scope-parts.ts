@@ -61,13 +61,17 @@ export async function foldScopes<Value>(
     return { part, newer: newer.map(([scope]) => scope) }
   }).filter(({ newer }) => newer.length > 0)
   if (changed.length === 0) return
-  const taken = changed.flatMap(({ newer }) => newer).filter((scope) => own_seqs.has(scope))
+  const older = changed.flatMap(({ newer }) => newer).flatMap((scope) => (own_seqs.has(scope) ? [[scope, own_seqs.get(scope)]] : []))
   await write(db, packs, [
     ...changed.flatMap(({ part }) => written(db, table, { key, part, now })),
-    ...(taken.length === 0 ? [] : [asked(`DELETE FROM ${own} WHERE ${where} AND scope IN ${listed}`, taken)]),
+    ...(older.length === 0 ? [] : [db.prepare(dropOwn(table)).bind(JSON.stringify(older), ...key)]),
     ...(beside?.(key) ?? []),
   ])
 }
+
+/** Drops rows as they were read: a row that its scope has written since hides the part. */
+const dropOwn = (table: PartsTable): string => `DELETE FROM ${table.own} WHERE ${isKey(table, 1)}
+  AND scope IN (SELECT value->>0 FROM json_each(?1)) AND (scope, seq) IN (SELECT value->>0, value->>1 FROM json_each(?1))`
 
 function partOf<Value>({ part, revision, scopes, seqs }: Row): ScopesPart<Value> {
   const numbers = JSON.parse(seqs) as Record<string, number>

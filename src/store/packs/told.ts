@@ -1,5 +1,6 @@
 import { byteLength, isJsonFields, jsonChunks } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
+import { SLOT } from '../queued.ts'
 import { FULL } from './rows.ts'
 import { LostRace } from './scope-parts.ts'
 
@@ -43,8 +44,11 @@ export function waitStatements(db: D1Database, told: readonly FeatureAnswers[], 
   return chunks.map((chunk) => db.prepare(WAIT).bind(slot, chunk.slice(1, -1), ownSlot(slot)))
 }
 
-/** SQL for the name of a pack's answers, and of answers that wait. */
-const IN_PACK = `(id || ' ' || octet_length(told))`
+/**
+ * SQL for the name of a pack's answers, and of answers that wait. A pack may take the id of one
+ * that has merged: its last event is another of that millisecond. None of it reads the pack's data.
+ */
+const IN_PACK = `(id || ' ' || (last & ${SLOT - 1n}) || ' ' || raw_bytes || ' ' || octet_length(told))`
 const IN_WAITING = `('waiting ' || id || ' ' || octet_length(answers))`
 /** The packs whose answers this process has sorted, all of them. */
 let sorted: ReadonlySet<string> = new Set()

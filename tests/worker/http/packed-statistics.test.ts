@@ -124,6 +124,23 @@ describe('statistics that scopes answer', () => {
     expect([await sumOf('*'), await count('statistics_waiting')]).toEqual([2, 0])
   })
 
+  test('do not replace what the scope writes itself in between', async () => {
+    await writeStatistics(env.DB, 'a', answer('a', 1, 1).rows, 1)
+    await wait(answer('a', 2, 2))
+    let batches = 0
+    const written = async () => writeStatistics(env.DB, 'a', answer('a', 9, 9).rows, 9)
+    const batch: D1Database['batch'] = async (statements) => {
+      const answers = await env.DB.batch(statements)
+      if ((batches += 1) === 1) await written()
+      return answers as never
+    }
+    await sortAll({ prepare: (sql: string) => env.DB.prepare(sql), batch } as D1Database)
+    expect([await sumOf('a'), await totalOf('a')]).toEqual([9, 9])
+    await wait(answer('a', 10, 10))
+    await fold()
+    expect([await sumOf('a'), await totalOf('a'), await count('statistics')]).toEqual([10, 10, 0])
+  })
+
   test('wait no longer once they are sorted, also with names beyond the basic plane', async () => {
     await wait({ scope: 'a', seq: 1, rows: [{ ...OLD, values: { 'model-🚀': { calls: 1 } } }] })
     await fold()
@@ -158,6 +175,21 @@ describe('statistics that come with a pack', () => {
     await pack([answer('b', 2, 6)])
     expect(await fold()).toBe(1)
     expect([await sumOf('*'), await fold()]).toEqual([11, 0])
+  })
+
+  test('are sorted from a pack that takes the place of one that has merged since', async () => {
+    const first = (at += 1)
+    const packAt = (scope: string, time: number, told: PackedStatistics) =>
+      packTold(env.DB, { events: packable([reportOf(eventAt(scope, time), { nth: 1 })], scope), told: [toldOf(told)] })
+    await packAt('a', first, answer('a', 1, 3))
+    for (let nth = 0; nth < 15; nth += 1) await pack([answer('c', nth + 1, nth + 1)])
+    await fold()
+    await mergePacks(env.DB, START + 24 * HOUR)
+    expect(await count('packs')).toBeLessThan(16)
+    // An event of the same millisecond ends late, with an answer of the same length.
+    await packAt('b', first, answer('b', 1, 4))
+    await fold()
+    expect([await totalOf('a'), await totalOf('b')]).toEqual([3, 4])
   })
 
   test('wait apart if they are long, or if no event is packed', async () => {
