@@ -32,9 +32,11 @@ const STUCK_MS = 2000
 const UNANSWERED_MS = 10_000
 
 type Sent = { known: ReadonlyMap<string, string>; failed: ReadonlySet<Event> }
-type Group = { events: Clean<Event>[]; sent: Promise<Sent> }
-/** `next`: what is sent once `last` has ended. */
-type Lane = { last: Promise<unknown>; since: number; next: Group | null }
+const notSent = (events: readonly Event[]): Sent => ({ known: new Map(), failed: new Set(events) })
+/** `begins`: tells the request that sends it. `joined`: tell the requests that share it. */
+type Group = { events: Clean<Event>[]; begins: () => void; joined: ((sent: Sent) => void)[] }
+/** The groups that wait for the one in flight, which has begun at `since`. */
+type Lane = { is_sending: boolean; since: number; waiting: Group[] }
 const lanes = new WeakMap<Env, Lane>()
 
 /**
@@ -48,9 +50,8 @@ export async function enqueue(
   now: number,
 ): Promise<Enqueued> {
   const before = remember(events)
-  const unanswered = { known: new Map<string, string>(), failed: new Set<Event>(events) }
   const [{ known, failed }, armed] = await Promise.all([
-    Promise.race([shareSend(env, context, events, now), scheduler.wait(UNANSWERED_MS).then(() => unanswered)]),
+    Promise.race([shareSend(env, context, events, now), scheduler.wait(UNANSWERED_MS).then(() => notSent(events))]),
     arm(env, now),
   ])
   const unsure: ReadonlySet<Event> = armed ? new Set(events.filter((event) => failed.has(event))) : new Set(events)
@@ -62,28 +63,44 @@ export async function enqueue(
   return { known: new Map([...before, ...own]), unsure }
 }
 
-/** Few events of requests that arrive during a send share the next: a message, and a note in D1. */
+/**
+ * Few events of requests that arrive during a send share the next: a message, and a note in D1.
+ * Each request waits for a promise of its own and sends by itself: what one awaits of another ends
+ * with that one.
+ */
 function shareSend(env: Env, context: Pick<ExecutionContext, 'waitUntil'>, events: readonly Clean<Event>[], now: number): Promise<Sent> {
   if (events.length > MOST_SHARING) return sendNow(env, context, events, now)
   const known = lanes.get(env)
-  const lane: Lane = known && now - known.since < STUCK_MS ? known : { last: Promise.resolve(), since: now, next: null }
+  const lane: Lane = known && now - known.since < STUCK_MS ? known : { is_sending: false, since: now, waiting: [] }
   lanes.set(env, lane)
-  if (lane.next && lane.next.events.length <= MOST_SHARING) {
-    lane.next.events.push(...events)
-    return lane.next.sent
+  const next = lane.waiting.at(-1)
+  if (next && next.events.length <= MOST_SHARING) {
+    next.events.push(...events)
+    return new Promise((resolve) => next.joined.push(resolve))
   }
-  const gathered = [...events]
-  const sent = lane.last.then(() => {
-    if (lane.next?.events === gathered) lane.next = null
-    lane.since = Date.now()
-    return sendNow(env, context, gathered, now)
-  })
-  lane.next = { events: gathered, sent }
-  lane.last = sent.catch(() => {})
-  lane.since = now
+  const sent = sendInTurn(lane, [...events], (gathered) => sendNow(env, context, gathered, now))
   // It serves other requests, too, although the client of this one may leave.
-  context.waitUntil(lane.last)
+  context.waitUntil(sent)
   return sent
+}
+
+type Send = (events: readonly Clean<Event>[]) => Promise<Sent>
+
+async function sendInTurn(lane: Lane, events: Clean<Event>[], send: Send): Promise<Sent> {
+  const joined: Group['joined'] = []
+  if (lane.is_sending) await new Promise<void>((resolve) => lane.waiting.push({ events, joined, begins: resolve }))
+  lane.is_sending = true
+  lane.since = Date.now()
+  let sent = notSent(events)
+  try {
+    sent = await send(events)
+    return sent
+  } finally {
+    for (const tell of joined) tell(sent)
+    const next = lane.waiting.shift()
+    lane.is_sending = next !== undefined
+    next?.begins()
+  }
 }
 
 async function sendNow(
@@ -96,18 +113,18 @@ async function sendNow(
     const id = newBatchId(now)
     return { id, messages: group.map((message) => ({ ...message, batch: id })), events: group.flatMap((message) => message.events) }
   })
-  const noted = noteQueued(storeOf(env), batches, env.REFLEX_QUEUE_NOTES === 'off' ? null : now + LATE_MS).catch((error: unknown) => {
+  const sent = send(
+    env,
+    batches.map(({ messages }) => messages),
+  )
+  // The way of an event into the queue asks D1 nothing, unless it needs a note.
+  if (env.REFLEX_QUEUE_NOTES === 'off') return { known: new Map(), failed: await sent }
+  const noted = noteQueued(storeOf(env), batches, now + LATE_MS).catch((error: unknown) => {
     warn({ message: 'failed to note queued events in D1; the queue alone has them', error })
     return null
   })
   context.waitUntil(noted)
-  const [known, failed] = await Promise.all([
-    Promise.race([noted, scheduler.wait(QUICK_MS).then(() => null)]),
-    send(
-      env,
-      batches.map(({ messages }) => messages),
-    ),
-  ])
+  const [known, failed] = await Promise.all([Promise.race([noted, scheduler.wait(QUICK_MS).then(() => null)]), sent])
   return { known: known ?? new Map(), failed }
 }
 

@@ -54,11 +54,11 @@ export type UnseenBatch = SentBatch & { attempts: number }
 export const newBatchId = (now: number): string => String(BigInt(seqAt(now)) + BigInt(Math.floor(Math.random() * 2 ** BITS)))
 
 /**
- * Records batches for the sweep, unless `due_at` is null. Returns the traces of already logged
- * events, by `scope id`.
+ * Records batches for the sweep. Returns the traces of events that have a row already, by
+ * `scope id`.
  */
-export async function noteQueued(db: D1Database, batches: readonly SentBatch[], due_at: number | null): Promise<Map<string, string>> {
-  const rows = due_at === null ? [] : jsonChunks(batches.map(({ id, events }) => JSON.stringify([id, events])))
+export async function noteQueued(db: D1Database, batches: readonly SentBatch[], due_at: number): Promise<Map<string, string>> {
+  const rows = jsonChunks(batches.map(({ id, events }) => JSON.stringify([id, events])))
   const asked = jsonChunks(batches.flatMap(({ events }) => events.map(({ scope, id }) => JSON.stringify([scope, id]))))
   const answers = await db.batch<{ scope: string; id: string; trace_id: string }>([
     ...asked.map((chunk) => db.prepare(KNOWN_ROWS).bind(chunk)),

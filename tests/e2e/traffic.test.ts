@@ -345,3 +345,27 @@ test('a message that the model refuses for good becomes a dead letter alone: tho
   expect((await recordOf(scope, refused.id)).status).toBe('dead_lettered')
   expect(await recordOf(scope, fine.id)).toMatchObject({ status: 'completed', error: null })
 })
+
+test('lone events of many senders are each taken, by a deployment that keeps no notes of its queue', async () => {
+  const place = await temporaryState()
+  const relying = await startServer({
+    persist_to: place.directory,
+    migrated: true,
+    vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_QUEUE_NOTES: 'off' },
+  })
+  try {
+    const scopes = ['lone/1', 'lone/2']
+    const senders = Array.from({ length: 4 }, async (_, sender) => {
+      for (let nth = 0; nth < 150; nth += 1) {
+        const answer = await call(relying.url, '/v1/events', { body: message(scopes[(sender + nth) % 2] ?? '') })
+        expect(answer).toMatchObject({ status: 202 })
+      }
+    })
+    await Promise.all(senders)
+    const accepted = async (scope: string) => (await stateOf(relying.url, scope)).counters['accepted']
+    for (const scope of scopes) await eventually(async () => (await accepted(scope)) === 300, 'the scope has all', SOON_MS)
+  } finally {
+    await relying.stop()
+    await place.remove()
+  }
+})

@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/error-text.ts'
 import { ENTRY_BYTES, FAN_OUT, INDEX_LEVELS, INDEX_SLOT, NAME_DIGITS, indexPlace, levelOf, partOf } from './index-place.ts'
 import { hashesOf, HASH_DIGITS, type PackedEvent } from './format.ts'
-import { dayOf, eachOnce, FULL, idFrom, inOrder, packStatement, portionsOf, readPacks } from './rows.ts'
+import { dayOf, eachOnce, FULL, idFrom, inOrder, MOST_SMALL, packStatement, portionsOf, readPacks } from './rows.ts'
 import { BITS, seqAt, SLOT } from '../queued.ts'
 import { packDatabases } from '../store.ts'
 import { keepTold } from './told.ts'
@@ -9,13 +9,10 @@ import { keepTold } from './told.ts'
 /** Packs that have one of these together are full: they are indexed, and merged no more. */
 const FULL_PACKS = { events: 1024, bytes: 400_000, raw_bytes: 4_000_000 }
 /** Packs that merge have so much together, at most. */
-const MOST = { events: 2048, bytes: 800_000, raw_bytes: 8_000_000 }
+const MOST = { events: MOST_SMALL.events, bytes: 800_000, raw_bytes: 8_000_000 }
 const MEASURES = ['events', 'bytes', 'raw_bytes'] as const
 /** Small packs that one run looks at, oldest first. */
 const MOST_LOOKED_AT = 4000
-const MOST_MERGED = 64
-/** A merge takes so many small packs, or the packs of so many events. */
-export const MOST_SMALL = { packs: MOST_MERGED, events: MOST.events }
 /** A run ends after so many merges, or so much time. */
 const MOST_MERGES = 50
 export const MERGE_MS = 5000
@@ -94,7 +91,7 @@ function nextMerge(small: readonly Small[], now: number): Small[] | null {
     if (group.length < least && !isFull(sizeOf(group))) continue
     let count = 1
     const fits = (packs: readonly Small[]) => MEASURES.every((measure) => sizeOf(packs)[measure] <= MOST[measure])
-    while (count < Math.min(group.length, MOST_MERGED) && fits(group.slice(0, count + 1))) count += 1
+    while (count < Math.min(group.length, MOST_SMALL.packs) && fits(group.slice(0, count + 1))) count += 1
     return group.slice(0, count)
   }
   return null

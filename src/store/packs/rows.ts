@@ -49,18 +49,36 @@ export const startOfDay = (day: number): bigint => BigInt(day * DAY_MS) * SLOT
 /** The lowest id of a pack with the newest event `last`; packs of a time follow each other. */
 export const idFrom = (last: bigint): bigint => (last / SLOT) * SLOT
 
+/** Small packs are merged once they are so many, or have so many events. */
+export const MOST_SMALL = { packs: 64, events: 2048 }
+
+/**
+ * True for one of the writers whose packs together become so many: that one merges them. The
+ * inserted row is among them.
+ */
+const ARE_MANY = `(SELECT count(*) % ${MOST_SMALL.packs} = 0 OR sum(events) / ${MOST_SMALL.events} > (sum(events) - ?4) / ${MOST_SMALL.events}
+  FROM packs WHERE id < ${FULL})`
+
+/** SQL for the rows, and for the letters of the queue, of the events in the JSON list `packed`. */
+export const rowsOfPacked = (packed: string): string =>
+  `json_each(${packed}) AS packed CROSS JOIN events ON events.id = packed.value->>'id' AND events.scope = packed.value->>'scope'`
+export const lettersOfPacked = (packed: string): string =>
+  `dead_letters WHERE (scope, event_id) IN (SELECT value->>'scope', value->>'id' FROM json_each(${packed}))`
+
 /**
  * A pack under the next free id, or under its own if it is full. Fails, and with it its batch, if
- * that is taken or one of the packs that it replaces is not there.
+ * that is taken or one of the packs that it replaces is not there. `unless`: ?13 is a list of
+ * events, and nothing is inserted if they have rows or letters.
  */
-const insertOf = (
-  told: boolean,
-): string => `INSERT INTO packs (id, first, last, events, accepted_at, raw_bytes, scopes, types, statuses, hashes, data${told ? ', told' : ''})
+const insertOf = ({ unless, told }: { unless: boolean; told: boolean }): string => `INSERT INTO packs
+    (id, first, last, events, accepted_at, raw_bytes, scopes, types, statuses, hashes, data${told ? ', told' : ''})
   SELECT CASE WHEN place >= ${FULL} THEN place ELSE coalesce((SELECT max(id) + 1 FROM packs WHERE id >= place AND id < place + ${SLOT}), place) END,
     CAST(?2 AS INTEGER), CAST(?3 AS INTEGER),
     CASE WHEN (SELECT count(*) FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?11))) = json_array_length(?11) THEN ?4 END,
-    ?5, ?6, ?7, ?8, ?9, CASE WHEN ?10 <> '' THEN unhex(?10) END, unhex(?12)${told ? ', ?13' : ''}
-  FROM (SELECT CAST(?1 AS INTEGER) AS place)`
+    ?5, ?6, ?7, ?8, ?9, CASE WHEN ?10 <> '' THEN unhex(?10) END, unhex(?12)${told ? ', ?14' : ''}
+  FROM (SELECT CAST(?1 AS INTEGER) AS place, ?13 AS unless)
+  ${unless ? `WHERE NOT EXISTS (SELECT 1 FROM ${rowsOfPacked('?13')}) AND NOT EXISTS (SELECT 1 FROM ${lettersOfPacked('?13')})` : ''}
+  RETURNING ${ARE_MANY} AS are_many`
 
 /** The different values as a JSON list, or null if they are many. */
 export function namesIn(events: readonly PackedEvent[], name: 'scope' | 'type' | 'status'): string | null {
@@ -68,20 +86,25 @@ export function namesIn(events: readonly PackedEvent[], name: 'scope' | 'type' |
   return names.length > MOST_NAMED ? null : JSON.stringify(names)
 }
 
+/** A row of the answer of the statement of a pack: none if it was not inserted. */
+export type Inserted = { are_many: number }
 /**
- * The statement that writes a pack of events in the order of `seq`. `id`: if it is full. `told`:
- * the answers beside the events.
+ * `id`: of a full pack. `told`: the answers beside the events. `unless`: a JSON list of events; if
+ * D1 has rows or letters of them, the pack is not inserted.
  */
+type How = { id?: bigint | undefined; replaces?: readonly string[]; told?: string | null; unless?: string | null }
+
+/** The statement that writes a pack of events in the order of `seq`. */
 export function packStatement(
   db: D1Database,
   events: readonly PackedEvent[],
-  { id, replaces = [], told = null }: { id?: bigint | undefined; replaces?: readonly string[]; told?: string | null } = {},
+  { id, replaces = [], told = null, unless = null }: How = {},
 ): D1PreparedStatement {
   const [first, last] = [events[0], events.at(-1)]
   if (!first || !last) throw new TypeError('a pack has an event at least')
   const { data, raw_bytes } = encodePack(events)
   return db
-    .prepare(insertOf(told !== null))
+    .prepare(insertOf({ unless: unless !== null, told: told !== null }))
     .bind(
       String(id ?? idFrom(last.seq)),
       String(first.seq),
@@ -95,6 +118,7 @@ export function packStatement(
       id === undefined ? hashesOf(events).join('') : '',
       JSON.stringify(replaces),
       data,
+      unless,
       ...(told === null ? [] : [told]),
     )
 }

@@ -3,8 +3,7 @@ import { warn } from '../../base/warn.ts'
 import { nameOf } from '../queued.ts'
 import { packDatabases } from '../store.ts'
 import { packHash, type PackedEvent } from './format.ts'
-import { FULL, inOrder, packStatement, portionsOf } from './rows.ts'
-import { MOST_SMALL } from './merge.ts'
+import { type Inserted, inOrder, lettersOfPacked, packStatement, portionsOf, rowsOfPacked } from './rows.ts'
 import { toldText, waitStatements, type FeatureAnswers } from './told.ts'
 
 /**
@@ -30,34 +29,33 @@ export async function packTold(
   statements: readonly D1PreparedStatement[] = [],
 ): Promise<D1Database | null> {
   const portions = portionsOf(events.toSorted(inOrder))
-  const packsIn = (db: D1Database, text: string | null = null) => [
-    ...portions.map((portion, nth) => packStatement(db, portion, { told: nth === 0 ? text : null })),
-    db.prepare(SMALL).bind(portions.length, events.length),
-  ]
+  const packsIn = (db: D1Database, told_text: string | null = null, unless: string | null = null) =>
+    portions.map((portion, nth) => packStatement(db, portion, { told: nth === 0 ? told_text : null, unless }))
   const elsewhere = await packElsewhere(store, events, packsIn)
   const known = jsonChunks(
     events.map(({ id, scope, revision, log_from, kinds, skills }) => JSON.stringify({ id, scope, revision, log_from, kinds, skills })),
   )
   const text = elsewhere || portions.length === 0 ? null : toldText(told)
-  const answers = await store.batch<Small>([
+  const [names, ...more_names] = known
+  const isPackAlone = !elsewhere && portions.length === 1 && statements.length === 0 && (text !== null || told.length === 0)
+  if (isPackAlone && names !== undefined && more_names.length === 0) {
+    // Most deliveries: no event has a row or a letter.
+    const inserted = await store.batch<Inserted>(packsIn(store, text, names))
+    if (isInserted(inserted)) return areMany(inserted) ? store : null
+  }
+  const answers = await store.batch<Inserted>([
     ...statements,
     ...(text === null ? waitStatements(store, told, Date.now()) : []),
     ...known.flatMap((chunk) => [DROP_OLDER, ADD_TRAITS, DROP_LETTERS].map((sql) => store.prepare(sql).bind(chunk))),
     ...(elsewhere ? [] : packsIn(store, text)),
   ])
-  const small = (elsewhere?.answers ?? answers).at(-1)?.results[0]
-  return small?.are_many === 1 ? (elsewhere?.db ?? store) : null
+  return areMany(elsewhere?.answers ?? answers) ? (elsewhere?.db ?? store) : null
 }
 
-type Small = { are_many: number }
-/**
- * True for one of the writers whose packs together become so many: that one merges them. ?1 and ?2
- * are its own packs and events.
- */
-const SMALL = `SELECT count(*) / ${MOST_SMALL.packs} > (count(*) - CAST(?1 AS INTEGER)) / ${MOST_SMALL.packs}
-    OR sum(events) / ${MOST_SMALL.events} > (sum(events) - CAST(?2 AS INTEGER)) / ${MOST_SMALL.events} AS are_many FROM packs WHERE id < ${FULL}`
+const isInserted = (answers: readonly D1Result<Inserted>[]): boolean => answers.some(({ results }) => results.length > 0)
+const areMany = (answers: readonly D1Result<Inserted>[]): boolean => answers.some(({ results }) => results[0]?.are_many === 1)
 
-type Elsewhere = { db: D1Database; answers: D1Result<Small>[] }
+type Elsewhere = { db: D1Database; answers: D1Result<Inserted>[] }
 
 /** Returns null if the store is to have the packs. */
 async function packElsewhere(
@@ -71,14 +69,14 @@ async function packElsewhere(
   const chosen = databases[Number(BigInt(`0x${packHash(nameOf(first))}`) % BigInt(databases.length))]
   if (!chosen || chosen.db === store) return null
   try {
-    return { db: chosen.db, answers: await chosen.db.batch<Small>(packsIn(chosen.db)) }
+    return { db: chosen.db, answers: await chosen.db.batch<Inserted>(packsIn(chosen.db)) }
   } catch (error) {
     warn({ message: 'a database of packs does not answer: DB has the pack instead', database: chosen.name, error })
     return null
   }
 }
 
-const ROWS = `json_each(?1) AS packed CROSS JOIN events ON events.id = packed.value->>'id' AND events.scope = packed.value->>'scope'`
+const ROWS = rowsOfPacked('?1')
 
 /** A row of an event that a pack has in a newer state: a note of the queue that buried it. */
 const DROP_OLDER = `DELETE FROM events WHERE seq IN (SELECT seq FROM ${ROWS} AND events.revision < packed.value->>'revision')`
@@ -91,4 +89,4 @@ const ADD_TRAITS = `UPDATE events SET (log_from, kinds, skills) = (
   WHERE seq IN (SELECT seq FROM ${ROWS})`
 
 /** The letters of the queue about events that have an outcome. */
-const DROP_LETTERS = `DELETE FROM dead_letters WHERE (scope, event_id) IN (SELECT value->>'scope', value->>'id' FROM json_each(?1))`
+const DROP_LETTERS = `DELETE FROM ${lettersOfPacked('?1')}`

@@ -4,6 +4,7 @@ import { sortAll } from '../../support/sort-told.ts'
 import { scopeTotals, type PackedStatistics } from '../../../src/features/statistics/store/packed.ts'
 import { sumByScope, sumStatistics, writeStatistics } from '../../../src/features/statistics/store/query.ts'
 import { sumEnded } from '../../../src/features/statistics/store/sums.ts'
+import { addDeadLetters, deadLettersOf } from '../../../src/store/dead-letters.ts'
 import { mergePacks } from '../../../src/store/packs/merge.ts'
 import { waitStatements } from '../../../src/store/packs/told.ts'
 import { packTold } from '../../../src/store/packs/write.ts'
@@ -213,5 +214,26 @@ describe('statistics that come with a pack', () => {
     await fold()
     await mergePacks(env.DB, START + 24 * HOUR)
     expect([await count('statistics_waiting'), await count('packs'), await sumOf('*')]).toEqual([0, 1, 40])
+  })
+
+  test('take a pack alone, unless D1 has rows or letters of its events, which leave with it', async () => {
+    const statements: number[] = []
+    const db = new Proxy(env.DB, {
+      get: (target, name) => {
+        if (name === 'batch') return async (batch: D1PreparedStatement[]) => (statements.push(batch.length), target.batch(batch))
+        const value: unknown = Reflect.get(target, name)
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value
+      },
+    })
+    const [fresh, buried] = [eventAt('a', START), eventAt('a', START + 1)]
+    const packOf = async (event: typeof fresh, seq: number) =>
+      packTold(db, { events: packable([reportOf(event, { nth: seq, revision: 3 })], 'a'), told: [toldOf(answer('a', seq, seq))] })
+    await packOf(fresh, 1)
+    expect(statements).toEqual([1])
+    await addDeadLetters(env.DB, deadLettersOf([buried], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
+    expect([await count('events'), await count('dead_letters')]).toEqual([1, 1])
+    await packOf(buried, 2)
+    expect([await count('events'), await count('dead_letters'), await count('packs')]).toEqual([0, 0, 2])
+    expect([await fold(), await sumOf('a')]).toEqual([2, 2])
   })
 })
