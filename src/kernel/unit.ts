@@ -132,8 +132,8 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       current = outer
     }
   }
-  // Without the unit's log, the insertions would be half of what it writes.
-  database.precede = () => (open ? database.release() : run(() => {}))
+  // Alone they would be half of what a unit writes. After a failed one, this throws.
+  database.precede = (write) => (open ? write() : run(() => {}))
   return run
 }
 
@@ -229,8 +229,8 @@ export class Database {
   bound = 0
   /** Insertions of events that wait in memory, for the next statement that names the table. */
   held: (() => void) | null = null
-  /** Makes them, in the open unit or in one of their own. */
-  precede = (): void => this.release()
+  /** Writes what waits in memory before it is read, in the open unit or in one of its own. */
+  precede = (write: () => void): void => write()
 
   /** Without a schema to lay, the tables are there. */
   constructor(
@@ -285,7 +285,7 @@ export class Database {
 
   /** The text to run, or null if it has no effect. An insertion lays what is missing. */
   #runnable(sql: string): string | null {
-    if (this.held !== null && NAMES_EVENTS.test(sql)) this.precede()
+    if (this.held !== null && NAMES_EVENTS.test(sql)) this.precede(() => this.release())
     if (!this.#laid && NEEDS_ROWS.test(sql)) return null
     if (!this.#laid)
       this.transaction(() => {

@@ -44,7 +44,8 @@ export class LinkedLog {
       return this.sqlite.prepare(sql).all(...params.map(bound))
     }
     const first = (sql: string, ...params: SQLInputValue[]) => all(sql, ...params)[0]
-    return { all, allHidden: all, each: all, first, read: (_: string, otherwise: unknown) => otherwise } as unknown as Database
+    const precede = (write: () => void) => write()
+    return { all, allHidden: all, each: all, first, precede, read: (_: string, otherwise: unknown) => otherwise } as unknown as Database
   }
 
   /** As an object that wakes: what was in memory is gone. */

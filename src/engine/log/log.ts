@@ -165,6 +165,11 @@ export class Log {
     return true
   }
 
+  /** Entries of a unit that has failed, or waits for the next, are not written alone. */
+  #writeFirst(): void {
+    if (this.#unwritten.length > 0) this.#database.precede(() => this.write())
+  }
+
   #insert(lines: readonly PackedLine[], counts: string | null): void {
     const [seq, at] = [lines[0]?.seq ?? 0, this.#now()]
     const texts = lines.map(({ text, context }) => ({ text, split: context?.start ?? null }))
@@ -244,7 +249,7 @@ export class Log {
   }
 
   *#from(first: number): Iterable<{ seq: number; line: string; row: PackedRow }> {
-    this.write()
+    this.#writeFirst()
     const sql = 'SELECT seq, entries FROM log WHERE seq >= coalesce((SELECT max(seq) FROM log WHERE seq <= ?1), 0) ORDER BY seq'
     for (const { seq: start, entries } of this.#database.each<LogRow>(sql, first)) {
       const row = this.#row(start, entries)
@@ -265,12 +270,12 @@ export class Log {
   }
 
   oldest(): number | null {
-    this.write()
+    this.#writeFirst()
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq LIMIT 1')?.at ?? null
   }
 
   newest(): number | null {
-    this.write()
+    this.#writeFirst()
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq DESC LIMIT 1')?.at ?? null
   }
 

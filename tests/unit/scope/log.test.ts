@@ -22,6 +22,7 @@ const opened = (options: ConstructorParameters<typeof Log>[2] = {}) => {
     each: all,
     first: (sql: string, ...params: SQLInputValue[]) => all(sql, ...params)[0],
     read: (_: string, otherwise: unknown) => otherwise,
+    precede: (write: () => void) => write(),
   }
   const log = new Log(database as unknown as Database, () => 0, options)
   const kept = () =>

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../../../src/agent/define-agent.ts'
 import { acting, calls, did } from '../../../support/reflex-chain.ts'
 import { framesOf } from '../../../support/socket-frames.ts'
-import { freshScope, inObject, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { freshScope, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
 
 type Frame = { type: string; id?: string; event_id?: string; content?: string; turn_id?: string | null }
@@ -54,6 +54,20 @@ describe('the end of a turn that cannot be written', () => {
     // The receipt of a duplicate names the trace of the first, which is read.
     expect(await afterPoison(scope, ['events', 'log'], first, note(scope, 'second'))).toEqual({ events: 1, log: 1 })
   })
+})
+
+test('a log that is read before a scope that failed is gone shows and keeps nothing of what failed', async () => {
+  const scope = freshScope()
+  behaviours.set(scope, async () => null)
+  await sendAndSettle(stubOf(scope), note(scope, 'first'))
+  await inObject(stubOf(scope), async ({ storage }) => void storage.sql.exec(POISON.replace('ON log', 'ON events')))
+  const stub = stubOf(scope)
+  const sent = stub.accept([note(scope, 'second')], 'http').catch(String)
+  const reads = Array.from({ length: 5 }, async () => stub.readLog(0, 100).catch(() => ({ entries: [] })))
+  expect(await sent).toMatch(/poison/)
+  for (const { entries } of await Promise.all(reads)) expect(entries.length).toBeLessThan(5)
+  await until(async () => (await logOf(stubOf(scope)).catch(() => null)) !== null, 'the object that failed is gone')
+  expect(await logOf(stubOf(scope))).toHaveLength(4)
 })
 
 describe('events that have just arrived are stored before their turn', () => {
