@@ -13,6 +13,8 @@ import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Minimum time between an interrupted turn's start and the next: a burst interrupts few. */
 const INTERRUPT_GAP_MS = 20
+/** Pause after a turn that could not be claimed. */
+const RETRY_MS = 1000
 /** Turns that end within their tasks, before a burst of events is gathered for one turn. */
 const MOST_AT_ONCE = 8
 
@@ -161,7 +163,7 @@ export class Turns {
     this.#scheduled = false
     this.#urgent = false
     if (this.#current || this.#parts.settings().paused) return
-    if (this.#parts.guard.careful('turn')) return void this.#startOne()
+    if (this.#parts.guard.careful('turn')) return inBackground(this.#startOne())
     const turn = this.#claims.claim()
     if (turn) this.#begin(turn)
     else this.#parts.alarm.rearm()
@@ -177,7 +179,9 @@ export class Turns {
       else if (more) this.consider()
       else this.#parts.alarm.rearm()
     } catch {
-      // The unit has reported the error, and the object restarts.
+      // If a unit failed, the object restarts. The guard alone may have: the alarm tries again.
+      this.#starting = false
+      this.#parts.alarm.by(this.#parts.now() + RETRY_MS)
     }
   }
 

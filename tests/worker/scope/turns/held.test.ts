@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../../../src/agent/define-agent.ts'
 import { acting, calls, did } from '../../../support/reflex-chain.ts'
 import { framesOf } from '../../../support/socket-frames.ts'
-import { freshScope, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
 
 type Frame = { type: string; id?: string; event_id?: string; content?: string; turn_id?: string | null }
@@ -68,6 +68,20 @@ test('a log that is read before a scope that failed is gone shows and keeps noth
   for (const { entries } of await Promise.all(reads)) expect(entries.length).toBeLessThan(5)
   await until(async () => (await logOf(stubOf(scope)).catch(() => null)) !== null, 'the object that failed is gone')
   expect(await logOf(stubOf(scope))).toHaveLength(4)
+})
+
+test('a turn that cannot be counted before it begins, after one that failed, begins later', async () => {
+  const scope = freshScope()
+  behaviours.set(scope, async () => null)
+  await sendAndSettle(stubOf(scope), note(scope, 'first'))
+  await afterPoison(scope, ['guard'], note(scope, 'second'))
+  const poison = `CREATE TRIGGER poison BEFORE INSERT ON guard WHEN NEW.id <> '*' BEGIN SELECT RAISE(ABORT, 'poison'); END`
+  await until(async () => inObject(stubOf(scope), async ({ storage }) => storage.sql.exec(poison)).catch(() => null), 'it is there')
+  const [id] = await send(stubOf(scope), note(scope, 'third'))
+  await scheduler.wait(20)
+  expect(await stubOf(scope).event(id!)).toMatchObject({ status: 'pending' })
+  await inObject(stubOf(scope), async ({ storage }) => void storage.sql.exec('DROP TRIGGER poison'))
+  await until(async () => (await hurry(stubOf(scope)), (await stubOf(scope).event(id!))?.status === 'completed'), 'the turn is over')
 })
 
 describe('events that have just arrived are stored before their turn', () => {
