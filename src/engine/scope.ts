@@ -382,10 +382,10 @@ export class ScopeObject extends Answering implements api.ScopeApi {
 const ANSWER_MS = 30
 
 /** Adds the outcomes of few events, which are packed with the outcomes of other scopes. */
-async function answered({ waiters, view, replica }: Collaborators, accepted: api.Accepted): Promise<api.Accepted> {
+async function answered({ waiters, view, inbox, replica }: Collaborators, accepted: api.Accepted): Promise<api.Accepted> {
   if (!accepted.ok) return accepted
   const ids = accepted.receipts.map(({ id }) => id)
-  if (ids.length < LEAST_ALONE) await waiters.wait(view.open(ids), ANSWER_MS)
+  if (ids.length < LEAST_ALONE && inbox.open > 0) await waiters.wait(view.open(ids), ANSWER_MS)
   const outcomes = replica.answer(ids)
   return outcomes === null ? accepted : { ...accepted, outcomes }
 }

@@ -100,6 +100,10 @@ function reportOf({ scope, database, settings, agent, inbox, guard, features, mo
   return Object.assign(own, ...features.map((feature) => feature.reports?.())) as typeof own
 }
 
+/** Every export and every answer of the model changes these: they go with the next event. */
+const UNSTEADY = { spans_exported: 0, model_answered_at: 0 }
+const idleText = (row: ReturnType<typeof reportOf>): string => JSON.stringify({ ...row, ...UNSTEADY })
+
 type EventReplicaParts = ReportedParts & {
   alarm: Pick<Alarm, 'next'>
   log: Pick<Log, 'last' | 'read' | 'entry' | 'clean' | 'uncommitted'>
@@ -289,8 +293,7 @@ export class EventReplica implements Follows {
       this.#mark = this.#seq
       if (counters.told === this.#seq && this.#seq > this.#untold) this.#kept = this.#seq
       if (this.#mark > this.#kept) this.#keep(this.#mark)
-      const { idle, period } = this.#row()
-      if (idle === this.#written.idle && period === this.#written.period) this.#outbox?.rests(this.name)
+      if (this.#idleRow() === this.#written.idle && this.#period === this.#written.period) this.#outbox?.rests(this.name)
     }
     return packed.length === 0 ? null : outcomesText(packed, told)
   }
@@ -425,7 +428,7 @@ export class EventReplica implements Follows {
           CASE WHEN status = 'dead_lettered' THEN outcome->>'log_seq' END AS failed_at
         FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
     )
-    const { agent } = reportOf(this.#parts)
+    const agent = this.#parts.agent().name
     return rows.map(({ seq, discarded, failed_at, ...row }) => ({
       ...row,
       nth: seq > known ? seq : null,
@@ -441,13 +444,20 @@ export class EventReplica implements Follows {
 
   /** The scope's row, and texts to compare it. */
   #row() {
+    const own = reportOf(this.#parts)
     const at = this.#parts.alarm.next()
     // Rounded up to a minute: the sweep looks for alarms that are overdue by more than that.
-    const row = { ...reportOf(this.#parts), wake_at: at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS }
-    // Every export and every answer of the model changes these: they go with the next event.
-    const steady = { ...row, spans_exported: 0, model_answered_at: 0 }
-    const texts = { idle: JSON.stringify({ ...steady, wake_at: 0 }), about: JSON.stringify(steady), all: JSON.stringify(row) }
-    return { row, ...texts, period: Math.floor(this.#parts.now() / PERIOD_MS) }
+    const row = { ...own, wake_at: at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS }
+    return { row, idle: idleText(own), about: JSON.stringify({ ...row, ...UNSTEADY }), all: JSON.stringify(row), period: this.#period }
+  }
+
+  /** The text of the row without its alarm, which takes many statements to find. */
+  #idleRow(): string {
+    return idleText(reportOf(this.#parts))
+  }
+
+  get #period(): number {
+    return Math.floor(this.#parts.now() / PERIOD_MS)
   }
 
   /**
