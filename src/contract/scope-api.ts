@@ -14,6 +14,8 @@ import type { ArchivedFile, ContextView, Counters, ModelWait, ScopeChain, ScopeS
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 
 export type { Schedule, SettingsPatch, Via }
+/** A caller that packs outcomes; an earlier version writes no rows of scopes with them. */
+export type Packs = true | 'rows, too'
 /** `outcomes`: JSON of those that the caller packs, as it has said. */
 export type Accepted = Result<{ receipts: EventReceipt[]; outcomes?: string }, { reason: 'inbox_full' } & FullInbox>
 /** `rows`: the scope has written as many rows as it may within a day. `until` is in ms. */
@@ -184,7 +186,7 @@ export interface ScopeApi extends FeatureCalls {
    * `packs`: the caller packs the outcomes that it is answered with, and else has the same events
    * delivered again, or calls `unpacked`.
    */
-  accept(events: Event[], via: Via, packs?: true): Promise<Accepted>
+  accept(events: Event[], via: Via, packs?: Packs): Promise<Accepted>
   /** The scope reports the outcomes of these events itself. */
   unpacked(ids: string[]): Promise<void>
   /** Waits at most `timeout_ms` for the outcomes of events; with a `sender`, of its own alone. */

@@ -155,7 +155,7 @@ export class ScopeObject extends Answering implements api.ScopeApi {
     })
   }
 
-  async accept(events: Event[], via: api.Via, packs?: true): Promise<api.Accepted> {
+  async accept(events: Event[], via: api.Via, packs?: api.Packs): Promise<api.Accepted> {
     const { hider, loop, reflex_sync, outbox, replica } = this.#parts
     await reflex_sync.ready()
     // A queue message may be another Worker's, and a secret may be newer than the event.
@@ -163,7 +163,7 @@ export class ScopeObject extends Answering implements api.ScopeApi {
     const arrived = () => new Promise<api.Accepted>((resolve) => loop.arrive(clean, via, resolve))
     if (!packs) return arrived()
     const ids = clean.map(({ id }) => id)
-    return outbox.unarmed(() => replica.awaiting(ids, async () => answered(this.#parts, await arrived())))
+    return outbox.unarmed(() => replica.awaiting(ids, async () => answered(this.#parts, await arrived(), packs)))
   }
 
   async unpacked(ids: string[]) {
@@ -382,11 +382,11 @@ export class ScopeObject extends Answering implements api.ScopeApi {
 const ANSWER_MS = 30
 
 /** Adds the outcomes of few events, which are packed with the outcomes of other scopes. */
-async function answered({ waiters, view, inbox, replica }: Collaborators, accepted: api.Accepted): Promise<api.Accepted> {
+async function answered({ waiters, view, inbox, replica }: Collaborators, accepted: api.Accepted, packs: api.Packs): Promise<api.Accepted> {
   if (!accepted.ok) return accepted
   const ids = accepted.receipts.map(({ id }) => id)
   if (ids.length < LEAST_ALONE && inbox.open > 0) await waiters.wait(view.open(ids), ANSWER_MS)
-  const outcomes = replica.answer(ids)
+  const outcomes = replica.answer(ids, packs === 'rows, too')
   return outcomes === null ? accepted : { ...accepted, outcomes }
 }
 

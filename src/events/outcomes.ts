@@ -8,49 +8,55 @@ import { packTold } from '../store/packs/write.ts'
 import type { PackedEvent } from '../store/packs/format.ts'
 import { dropWhole, nameOf } from '../store/queued.ts'
 import { isDoubted } from '../store/replicate.ts'
+import type { ScopeReport } from '../store/scopes.ts'
 import { storeOf } from '../store/store.ts'
 
 /**
- * Ended events that are packed together with those that other scopes have, and the answers of the
- * features of their scope. `seq` is a text.
+ * Ended events that are packed together with those that other scopes have, the answers of the
+ * features of their scope, and its row if that has changed. `seq` is a text.
  */
-type OutcomesMessage = { outcomes: (Omit<PackedEvent, 'seq'> & { seq: string })[]; told?: FeatureAnswers }
+type OutcomesMessage = { outcomes: (Omit<PackedEvent, 'seq'> & { seq: string })[]; told?: FeatureAnswers; row?: ScopeReport }
 
 /** A scope sends rows to D1 instead of a larger message. */
 const MOST_BYTES = 60_000
 const RETRY_S = 30
 
 /** As the text that a scope answers its consumer with. */
-export const outcomesText = (events: readonly PackedEvent[], told: FeatureAnswers): string =>
-  JSON.stringify({ outcomes: events.map(({ seq, ...event }) => ({ ...event, seq: String(seq) })), told } satisfies OutcomesMessage)
+export function outcomesText(events: readonly PackedEvent[], told: FeatureAnswers, row?: ScopeReport): string {
+  const outcomes = events.map(({ seq, ...event }) => ({ ...event, seq: String(seq) }))
+  return JSON.stringify({ outcomes, told, ...(row && { row }) } satisfies OutcomesMessage)
+}
 
 const eventsOf = (outcomes: OutcomesMessage['outcomes']): PackedEvent[] => outcomes.map((event) => ({ ...event, seq: BigInt(event.seq) }))
 
-/** Packs what scopes have answered, and drops the notes of `batches` that have nothing else. */
+/**
+ * Packs what scopes have answered, with their rows, and drops the notes of `batches` that have
+ * nothing else.
+ */
 export async function packAnswers(env: Env, answers: readonly string[], batches: readonly string[]): Promise<void> {
   const read = JSON.parse(`[${answers.join(',')}]`) as OutcomesMessage[]
   const told = read.flatMap((one) => (one.told ? [one.told] : []))
   await packAll(
     env,
     read.flatMap(({ outcomes }) => eventsOf(outcomes)),
-    { told, batches },
+    { told, batches, rows: read.flatMap(({ row }) => row ?? []) },
   )
 }
 
 /** Events of a delivery from which on it drops their notes. */
 const LEAST_DROPPED = 16
-type Beside = { told: readonly FeatureAnswers[]; batches?: readonly string[] }
+type Beside = { told: readonly FeatureAnswers[]; batches?: readonly string[]; rows?: readonly ScopeReport[] }
 
-async function packAll(env: Env, events: readonly PackedEvent[], { told, batches = [] }: Beside): Promise<void> {
+async function packAll(env: Env, events: readonly PackedEvent[], { told, batches = [], rows = [] }: Beside): Promise<void> {
   const db = storeOf(env)
   const doubted = events.filter(isDoubted)
   const repeated = doubted.length === 0 ? null : await repeatedAmong(db, doubted)
   const once = repeated ? events.filter((event) => !repeated.has(nameOf(event))) : events
   const some = told.filter((one) => Object.keys(one).length > 0)
-  const is_empty = once.length + some.length === 0
+  const is_empty = once.length + some.length + rows.length === 0
   // The notes of fewer events are cheap to read, and left to the sweep.
   const notes = once.length < LEAST_DROPPED ? [] : dropWhole(db, batches, once)
-  const crowded = is_empty ? null : await packTold(db, { events: once, told: some }, notes)
+  const crowded = is_empty ? null : await packTold(db, { events: once, told: some, rows }, notes)
   if (repeated)
     await giveBack(
       env,

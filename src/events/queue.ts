@@ -375,7 +375,7 @@ class Delivery {
     const scope = events[0]?.scope ?? ''
     if (this.#silent.has(scope)) return 'failed'
     try {
-      const accept = async () => this.#env.SCOPE.getByName(scope).accept([...events], 'queue', true)
+      const accept = async () => this.#env.SCOPE.getByName(scope).accept([...events], 'queue', 'rows, too')
       const accepted = await withDeadline(accept, { timeout_ms: this.#accept_ms, what: 'accepting queued events' })
       if (!accepted.ok) return 'full'
       const { outcomes, receipts } = accepted

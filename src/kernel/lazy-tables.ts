@@ -1,11 +1,14 @@
 /** `changes`: the table that the statement writes. `inserts`: whether it may add a row to it. */
 type TablesNamed = { changes: string | null; inserts: boolean; tables: readonly string[]; shadowed: Map<string, string> }
-type Table = { columns: string[]; steps: { place: number; sql: string }[] }
+/** `whole`: the statements that make the table as all its steps do. */
+type Table = { columns: string[]; steps: { place: number; sql: string }[]; whole: string[] }
 
 const STEP = /^\s*(CREATE TABLE|CREATE (?:UNIQUE )?INDEX \S+ ON|ALTER TABLE)\s+[`"]?(\w+)/
 const CHANGES = /\b(INSERT(?:\s+OR\s+\w+)?\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)\s+[`"]?(\w+)/i
 const NAMES = /\b(?:FROM|JOIN|INTO|UPDATE)\s+[`"]?(\w+)/gi
 const COLUMNS = /^\t`(\w+)`|\bADD `(\w+)`/gm
+const ADDED = /\bADD (`[^;]+)/
+const LAST_COLUMN = /^(\t`.*?)(,?)$(?![\s\S]*^\t`)/m
 /** Texts that are built of parts differ without end. */
 const KEPT_TEXTS = 1000
 
@@ -25,8 +28,11 @@ export class Schema {
       const known = this.#tables.get(name)
       if (kind === undefined || (kind === 'CREATE TABLE') !== (known === undefined))
         throw new Error(`step ${place} of a schema must create a table, or an index or column of one: ${sql}`)
-      const table = known ?? { columns: [], steps: [] }
+      const table = known ?? { columns: [], steps: [], whole: [] }
       table.steps.push({ place, sql })
+      const added = ADDED.exec(sql)?.[1]
+      if (added === undefined) table.whole.push(sql)
+      else table.whole[0] = (table.whole[0] ?? '').replace(LAST_COLUMN, `$1,\n\t${added}$2`)
       if (!kind.includes('INDEX')) for (const [, made, added] of sql.matchAll(COLUMNS)) table.columns.push(made ?? added ?? '')
       this.#tables.set(name, table)
     }
@@ -40,8 +46,13 @@ export class Schema {
     return this.#tables.has(name)
   }
 
+  /** They make the table as all its steps do: adding a column takes longer than a table does. */
+  wholeOf(name: string): readonly string[] {
+    return this.#tables.get(name)?.whole ?? []
+  }
+
   /** The steps of a table from the place `from` in the schema. */
-  stepsOf(name: string, from = 0): string[] {
+  stepsOf(name: string, from: number): string[] {
     const steps = this.#tables.get(name)?.steps ?? []
     return steps.filter(({ place }) => place >= from).map(({ sql }) => sql)
   }
@@ -118,7 +129,7 @@ export class LazyTables {
   }
 
   lay(name: string): void {
-    for (const step of this.schema.stepsOf(name)) this.sql.exec(step)
+    for (const statement of this.schema.wholeOf(name)) this.sql.exec(statement)
     this.laid = new Set(this.laid).add(name)
   }
 }

@@ -195,11 +195,13 @@ export class Outbox {
     }
   }
 
-  /** The changes of a lane have reached the receiver in another way. */
+  /** The changes of a lane reach the receiver in another way, and so does the first row. */
   rests(name: string): void {
     const lane = this.#lanes.get(name)
     const others_change = Array.from(this.#lanes.values()).some(({ source }) => source?.changed?.() === true)
-    if (lane && !others_change && !this.#flushing.has(name)) Object.assign(lane, { at: null, changed: false })
+    if (!lane || others_change || this.#flushing.has(name)) return
+    Object.assign(lane, { at: null, changed: false })
+    this.#is_new = false
   }
 
   /** Sends what is due `by` then, with the sources that have no times. Joins what is being sent. */

@@ -6,6 +6,7 @@ import type { PackedEvent } from './packs/format.ts'
 import { placeOf } from './packs/rows.ts'
 import { packEvents } from './packs/write.ts'
 import { insertEvents, nameOf, NEAR_MS, withoutRow } from './queued.ts'
+import { scopesStatement, type ScopeReport } from './scopes.ts'
 import { filedAt, traceKey } from './traces/traces.ts'
 
 /** An event's state as its scope reports it; `payload` is JSON. Times in ms. */
@@ -33,32 +34,6 @@ export type Report = {
   /** Its scope may have forgotten an earlier event of this id. */
   may_repeat?: boolean
 }
-export type ScopeReport = {
-  scope: string
-  agent: string
-  open: number
-  wake_at: number | null
-  updated_at: number
-  /** The start of the turn in flight. */
-  turn_since?: number | null
-  parked: number
-  spans_exported: number
-  spans_dropped: number
-  /** 1 if it learns by itself. */
-  learns?: 0 | 1
-  /** The fields that it hides beside the usual ones, as JSON. */
-  redact?: string | null
-} & Partial<ModelReport>
-
-/** The results of the scope's model calls. `model_ask_at`: the next call, if events wait. In ms. */
-export type ModelReport = {
-  model_answered_at: number | null
-  model_failing_since: number | null
-  model_failures: number
-  model_error: string | null
-  model_ask_at: number | null
-}
-
 /** Fewer events are rows: a pack is a row that is written, merged and deleted. */
 const LEAST_PACKED = 16
 /**
@@ -108,13 +83,7 @@ export async function replicateEvents(
   const discarded = reports.flatMap((report) => (report.discarded ? [report.id] : []))
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
-  if (!isWritten) {
-    const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns = 0, turn_since = null, redact = null } = scope
-    const { model_answered_at = null, model_failing_since = null, model_failures = 0, model_error = null, model_ask_at = null } = scope
-    const row = [scope.scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since]
-    const model = [model_answered_at, model_failing_since, model_failures, model_error, model_ask_at]
-    statements.push(db.prepare(UPSERT_SCOPE).bind(...row, ...model, redact))
-  }
+  if (!isWritten) statements.push(scopesStatement(db, [scope]))
   await (isPack ? packEvents(db, events, statements) : db.batch(statements))
 }
 
@@ -207,11 +176,3 @@ const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_
 /** Deletes letters of events that have another outcome now, or were discarded. */
 const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
-
-const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since,
-      model_answered_at, model_failing_since, model_failures, model_error, model_ask_at, redact)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
-  ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6, spans_exported = ?7, spans_dropped = ?8,
-    learns = ?9, turn_since = ?10, model_answered_at = ?11, model_failing_since = ?12, model_failures = ?13, model_error = ?14, model_ask_at = ?15,
-    redact = ?16
-  WHERE ?5 >= updated_at`

@@ -7,17 +7,8 @@ import type { Env } from '../../env.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
-import {
-  type Defer,
-  LEAST_ALONE,
-  mayBePacked,
-  mayRepeat,
-  packable,
-  replicateEvents,
-  type ModelReport,
-  type Report,
-  type ScopeReport,
-} from '../../store/replicate.ts'
+import { type Defer, LEAST_ALONE, mayBePacked, mayRepeat, packable, replicateEvents, type Report } from '../../store/replicate.ts'
+import type { ModelReport, ScopeReport } from '../../store/scopes.ts'
 import type { Alarm } from '../../kernel/alarm.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
 import type { Database, ScopeCounters, UnitOfWork } from '../../kernel/unit.ts'
@@ -47,6 +38,7 @@ const ROW = 'reported'
 
 /** Texts of the row as a whole; without what every answer changes; and without its alarm. */
 type Written = { all: string; about: string; idle: string; period: number }
+const UNWRITTEN: Written = { all: '', about: '', idle: '', period: 0 }
 type Sized = { seq: number; id: string; bytes: number; accepted_at: number }
 /** Events that are being replicated, and the log's `seq` that is replicated after the last. */
 type Portion = {
@@ -105,7 +97,7 @@ const UNSTEADY = { spans_exported: 0, model_answered_at: 0 }
 const idleText = (row: ReturnType<typeof reportOf>): string => JSON.stringify({ ...row, ...UNSTEADY })
 
 type EventReplicaParts = ReportedParts & {
-  alarm: Pick<Alarm, 'next'>
+  alarm: Pick<Alarm, 'next' | 'by'>
   log: Pick<Log, 'last' | 'read' | 'entry' | 'clean' | 'uncommitted'>
   counters: Pick<ScopeCounters, 'told'>
   db: D1Database
@@ -166,7 +158,7 @@ export class EventReplica implements Follows {
     this.#mark = this.#kept = Math.max(seq, by_units)
     this.#answered_to = Math.max(told, by_units)
     this.#untold = untold
-    this.#written = this.#stored = parts.database.read<Written>(ROW, { idle: '', about: '', all: '', period: 0 })
+    this.#written = this.#stored = parts.database.read<Written>(ROW, UNWRITTEN)
     this.#told = parts.inbox.last
     this.#defer = this.#deferBy(outcomesSender(parts.env))
     this.from = this.#held_from = this.#seq = parts.log.last
@@ -266,9 +258,10 @@ export class EventReplica implements Follows {
   /**
    * The outcomes of these events, as JSON, for a caller that packs them, and that asks again if it
    * may not have: so D1 counts as knowing them. Events that are being sent, or were sent before
-   * they ended, stay here; so do new ones that are a pack by themselves.
+   * they ended, stay here; so do new ones that are a pack by themselves. The scope's row goes with
+   * them if it has changed, and the caller writes rows.
    */
-  answer(ids: readonly string[]): string | null {
+  answer(ids: readonly string[], writes_rows: boolean): string | null {
     const { scope, counters } = this.#parts
     const { events: held } = this.#held
     const sending = new Set(this.#portion?.events.map(({ id }) => id))
@@ -286,7 +279,10 @@ export class EventReplica implements Follows {
       held.delete(id)
     }
     if (this.#answered.size > MOST_ANSWERED) this.#answered = new Map()
-    if (again.length > 0) this.#unanswered()
+    if (again.length > 0) {
+      this.#unanswered()
+      this.#written = UNWRITTEN
+    }
     const told = packed.length === 0 ? {} : this.#answers()
     if (ids.some((id) => this.#named_told.includes(id) && !given.has(id))) this.#takeBack(this.#kept)
     if (this.#size === 0 && this.#portion === null && this.#mark >= this.#held_from) {
@@ -294,8 +290,21 @@ export class EventReplica implements Follows {
       if (counters.told === this.#seq && this.#seq > this.#untold) this.#kept = this.#seq
       if (this.#mark > this.#kept) this.#keep(this.#mark)
       if (this.#idleRow() === this.#written.idle && this.#period === this.#written.period) this.#outbox?.rests(this.name)
+      else if (packed.length > 0 && writes_rows) return outcomesText(packed, told, this.#answeredRow())
     }
     return packed.length === 0 ? null : outcomesText(packed, told)
+  }
+
+  /** The caller writes it with the outcomes: the scope needs no alarm to report it. */
+  #answeredRow(): ScopeReport {
+    const { alarm, database, now } = this.#parts
+    this.#outbox?.rests(this.name)
+    const { row, ...written } = this.#row()
+    this.#written = this.#stored = written
+    database.write(ROW, written)
+    const next = alarm.next()
+    if (next !== null) alarm.by(next)
+    return { ...row, updated_at: now() }
   }
 
   /** Reports the state of events, and what features have, although a caller was to pack it. */
@@ -306,6 +315,8 @@ export class EventReplica implements Follows {
       extend(this.#held.events, id, { ...(this.#answered.get(id) ?? UNKNOWN) })
     }
     this.#unanswered()
+    if (this.#stored.period > 0) this.#parts.database.write(ROW, UNWRITTEN)
+    this.#written = this.#stored = UNWRITTEN
     // After a restart, the log from there is sent as rows.
     const since = Math.min(...events.map(({ accepted_at }) => accepted_at))
     const before = this.#parts.database.first<{ seq: number }>('SELECT seq FROM log WHERE at < ? ORDER BY seq DESC LIMIT 1', since)

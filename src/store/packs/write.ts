@@ -1,6 +1,7 @@
 import { jsonChunks } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
 import { nameOf } from '../queued.ts'
+import { scopesStatement, type ScopeReport } from '../scopes.ts'
 import { packDatabases } from '../store.ts'
 import { packHash, type PackedEvent } from './format.ts'
 import { type Inserted, inOrder, lettersOfPacked, packStatement, portionsOf, rowsOfPacked } from './rows.ts'
@@ -20,12 +21,13 @@ export async function packEvents(
   return packTold(store, { events, told: [] }, statements)
 }
 
-type Answered = { events: readonly PackedEvent[]; told: readonly FeatureAnswers[] }
+/** `rows`: of their scopes, of which each is the newest. */
+type Answered = { events: readonly PackedEvent[]; told: readonly FeatureAnswers[]; rows?: readonly ScopeReport[] }
 
 /** Packs events with what their scopes have answered beside them: a row for both. */
 export async function packTold(
   store: D1Database,
-  { events, told }: Answered,
+  { events, told, rows = [] }: Answered,
   statements: readonly D1PreparedStatement[] = [],
 ): Promise<D1Database | null> {
   const portions = portionsOf(events.toSorted(inOrder))
@@ -36,15 +38,17 @@ export async function packTold(
     events.map(({ id, scope, revision, log_from, kinds, skills }) => JSON.stringify({ id, scope, revision, log_from, kinds, skills })),
   )
   const text = elsewhere || portions.length === 0 ? null : toldText(told)
+  const own = rows.length === 0 ? [] : [scopesStatement(store, rows)]
   const [names, ...more_names] = known
   const isPackAlone = !elsewhere && portions.length === 1 && statements.length === 0 && (text !== null || told.length === 0)
   if (isPackAlone && names !== undefined && more_names.length === 0) {
     // Most deliveries: no event has a row or a letter.
-    const inserted = await store.batch<Inserted>(packsIn(store, text, names))
+    const inserted = await store.batch<Inserted>([...packsIn(store, text, names), ...own])
     if (isInserted(inserted)) return areMany(inserted) ? store : null
   }
   const answers = await store.batch<Inserted>([
     ...statements,
+    ...own,
     ...(text === null ? waitStatements(store, told, Date.now()) : []),
     ...known.flatMap((chunk) => [DROP_OLDER, ADD_TRAITS, DROP_LETTERS].map((sql) => store.prepare(sql).bind(chunk))),
     ...(elsewhere ? [] : packsIn(store, text)),

@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Schema } from '../../../src/kernel/lazy-tables.ts'
@@ -71,6 +72,21 @@ describe('tables that their first rows lay', () => {
     expect(tables()).toEqual([])
     database.write('a', 1)
     expect(tables()).toEqual(['state'])
+  })
+
+  test('are the same if they are laid whole as after each of their steps', () => {
+    const steps = [
+      'CREATE TABLE `notes` (\n\t`id` text NOT NULL,\n\t`at` integer NOT NULL,\n\tPRIMARY KEY(`id`, `at`)\n);\n',
+      'CREATE INDEX `notes_at` ON `notes` (`at`);',
+      "ALTER TABLE `notes` ADD `text` text DEFAULT 'a, b' NOT NULL;",
+      'ALTER TABLE `notes` ADD `by` integer;',
+    ]
+    const [byStep, whole] = [new DatabaseSync(':memory:'), new DatabaseSync(':memory:')]
+    for (const step of steps) byStep.exec(step)
+    for (const statement of new Schema(steps).wholeOf('notes')) whole.exec(statement)
+    const shapeOf = (database: DatabaseSync) =>
+      ['table_info', 'index_list'].map((about) => database.prepare(`SELECT * FROM pragma_${about}('notes')`).all())
+    expect(shapeOf(whole)).toEqual(shapeOf(byStep))
   })
 
   test('get the steps that were added since their scope was laid, and no others', () => {

@@ -16,7 +16,7 @@ import { behaviours } from '../../support/test-agents.ts'
 import { acting } from '../../support/reflex-chain.ts'
 import { rowsWritten } from '../../support/rows.ts'
 import { metricsOf } from '../../../src/store/artifacts/reflex-metrics.ts'
-import { freshScope, inObject, note, type Note, runAlarm, stubOf, until } from '../../support/scopes.ts'
+import { evict, freshScope, inObject, note, type Note, runAlarm, stubOf, until } from '../../support/scopes.ts'
 
 async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings: Env = env) {
   const batch = createMessageBatch(
@@ -181,6 +181,40 @@ describe('the consumer', () => {
     }
     const lost = Object.assign({}, away, { SCOPE: { getByName: () => deaf } })
     expect((await deliver('reflex-events', [{ events: [note(scope, 'noise')] }], 1, lost)).retryMessages).toHaveLength(1)
+  })
+
+  test('a new scope is listed by the answer to its first delivery, and wakes for nothing but its retention', async () => {
+    const scope = freshScope()
+    await deliver('reflex-events', [{ events: [note(scope, 'noise')] }])
+    expect(await scopeExists(env.DB, scope)).toBe(true)
+    expect((await stubOf(scope).state()).outbox.waiting).toBe(0)
+    const alarm = await inObject(stubOf(scope), async ({ storage }) => storage.getAlarm())
+    expect((alarm ?? 0) - Date.now()).toBeGreaterThan(86_400_000)
+    const wakes = await env.DB.prepare('SELECT wake_at FROM scopes WHERE scope = ?').bind(scope).first<number>('wake_at')
+    expect(wakes).toBeGreaterThanOrEqual(alarm ?? Infinity)
+  })
+
+  test('a new scope whose answer D1 does not take lists itself, also if it restarts, and so does one that is asked again', async () => {
+    const [lost, repeated] = [freshScope(), freshScope()]
+    const away = Object.assign({}, env, {
+      DB: { prepare: (sql: string) => env.DB.prepare(sql), batch: () => Promise.reject(new Error('D1 is away')) },
+    })
+    await deliver('reflex-events', [{ events: [note(lost, 'noise')] }], 1, away)
+    await evict(stubOf(lost))
+    await until(async () => scopeExists(env.DB, lost), 'D1 lists the scope')
+    const event = note(repeated, 'noise')
+    const unheard = await stubOf(repeated).accept([event], 'queue', 'rows, too')
+    expect(unheard).toMatchObject({ outcomes: expect.stringContaining('"row":{') })
+    await evict(stubOf(repeated))
+    await deliver('reflex-events', [{ events: [event] }], 2)
+    expect(await scopeExists(env.DB, repeated)).toBe(true)
+  })
+
+  test('a caller that writes no rows of scopes is given none, and the scope lists itself', async () => {
+    const scope = freshScope()
+    const accepted = await stubOf(scope).accept([note(scope, 'noise')], 'queue', true)
+    expect(accepted).toMatchObject({ outcomes: expect.not.stringContaining('"row":') })
+    await until(async () => scopeExists(env.DB, scope), 'D1 lists the scope')
   })
 
   test('a burst of events with the longest ids is accepted in one call', async () => {
