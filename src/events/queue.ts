@@ -33,6 +33,7 @@ const UNANSWERED_MS = 10_000
 
 type Sent = { known: ReadonlyMap<string, string>; failed: ReadonlySet<Event> }
 const notSent = (events: readonly Event[]): Sent => ({ known: new Map(), failed: new Set(events) })
+type Sending = { env: Env; context: Pick<ExecutionContext, 'waitUntil'>; now: number }
 /** `begins`: tells the request that sends it. `joined`: tell the requests that share it. */
 type Group = { events: Clean<Event>[]; begins: () => void; joined: ((sent: Sent) => void)[] }
 /** The groups that wait for the one in flight, which has begun at `since`. */
@@ -51,7 +52,7 @@ export async function enqueue(
 ): Promise<Enqueued> {
   const before = remember(events)
   const [{ known, failed }, armed] = await Promise.all([
-    Promise.race([shareSend(env, context, events, now), scheduler.wait(UNANSWERED_MS).then(() => notSent(events))]),
+    Promise.race([shareSend({ env, context, now }, events), scheduler.wait(UNANSWERED_MS).then(() => notSent(events))]),
     arm(env, now),
   ])
   const unsure: ReadonlySet<Event> = armed ? new Set(events.filter((event) => failed.has(event))) : new Set(events)
@@ -68,8 +69,9 @@ export async function enqueue(
  * Each request waits for a promise of its own and sends by itself: what one awaits of another ends
  * with that one.
  */
-function shareSend(env: Env, context: Pick<ExecutionContext, 'waitUntil'>, events: readonly Clean<Event>[], now: number): Promise<Sent> {
-  if (events.length > MOST_SHARING) return sendNow(env, context, events, now)
+function shareSend(sending: Sending, events: readonly Clean<Event>[]): Promise<Sent> {
+  const { env, context, now } = sending
+  if (events.length > MOST_SHARING) return sendNow(sending, events)
   const known = lanes.get(env)
   const lane: Lane = known && now - known.since < STUCK_MS ? known : { is_sending: false, since: now, waiting: [] }
   lanes.set(env, lane)
@@ -78,37 +80,30 @@ function shareSend(env: Env, context: Pick<ExecutionContext, 'waitUntil'>, event
     next.events.push(...events)
     return new Promise((resolve) => next.joined.push(resolve))
   }
-  const sent = sendInTurn(lane, [...events], (gathered) => sendNow(env, context, gathered, now))
+  const sent = sendInTurn(lane, [...events], sending)
   // It serves other requests, too, although the client of this one may leave.
   context.waitUntil(sent)
   return sent
 }
 
-type Send = (events: readonly Clean<Event>[]) => Promise<Sent>
-
-async function sendInTurn(lane: Lane, events: Clean<Event>[], send: Send): Promise<Sent> {
+async function sendInTurn(lane: Lane, events: Clean<Event>[], sending: Sending): Promise<Sent> {
   const joined: Group['joined'] = []
   if (lane.is_sending) await new Promise<void>((resolve) => lane.waiting.push({ events, joined, begins: resolve }))
   lane.is_sending = true
   lane.since = Date.now()
-  let sent = notSent(events)
+  let sent: Sent | undefined
   try {
-    sent = await send(events)
+    sent = await sendNow(sending, events)
     return sent
   } finally {
-    for (const tell of joined) tell(sent)
+    for (const tell of joined) tell(sent ?? notSent(events))
     const next = lane.waiting.shift()
     lane.is_sending = next !== undefined
     next?.begins()
   }
 }
 
-async function sendNow(
-  env: Env,
-  context: Pick<ExecutionContext, 'waitUntil'>,
-  events: readonly Clean<Event>[],
-  now: number,
-): Promise<Sent> {
+async function sendNow({ env, context, now }: Sending, events: readonly Clean<Event>[]): Promise<Sent> {
   const batches = grouped(pack(events)).map((group) => {
     const id = newBatchId(now)
     return { id, messages: group.map((message) => ({ ...message, batch: id })), events: group.flatMap((message) => message.events) }
