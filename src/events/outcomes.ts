@@ -8,7 +8,7 @@ import { packTold } from '../store/packs/write.ts'
 import type { PackedEvent } from '../store/packs/format.ts'
 import { dropWhole, nameOf } from '../store/queued.ts'
 import { isDoubted } from '../store/replicate.ts'
-import type { ScopeReport } from '../store/scopes.ts'
+import type { ScopeReport } from '../store/scope-rows.ts'
 import { storeOf } from '../store/store.ts'
 
 /**

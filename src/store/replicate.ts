@@ -6,7 +6,7 @@ import type { PackedEvent } from './packs/format.ts'
 import { placeOf } from './packs/rows.ts'
 import { packEvents } from './packs/write.ts'
 import { insertEvents, nameOf, NEAR_MS, withoutRow } from './queued.ts'
-import { scopesStatement, type ScopeReport } from './scopes.ts'
+import { scopesStatement, type ScopeReport } from './scope-rows.ts'
 import { filedAt, traceKey } from './traces/traces.ts'
 
 /** An event's state as its scope reports it; `payload` is JSON. Times in ms. */

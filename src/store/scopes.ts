@@ -8,50 +8,6 @@ import { within } from './events.ts'
 import { scopeTotals, sortStatisticsNow } from '../features/statistics/store/packed.ts'
 import { scopes } from './schema.ts'
 
-/** The scope's own row, as it reports it. Times in ms. */
-export type ScopeReport = {
-  scope: string
-  agent: string
-  open: number
-  wake_at: number | null
-  updated_at: number
-  /** The start of the turn in flight. */
-  turn_since?: number | null
-  parked: number
-  spans_exported: number
-  spans_dropped: number
-  /** 1 if it learns by itself. */
-  learns?: 0 | 1
-  /** The fields that it hides beside the usual ones, as JSON. */
-  redact?: string | null
-} & Partial<ModelReport>
-
-/** The results of the scope's model calls. `model_ask_at`: the next call, if events wait. In ms. */
-export type ModelReport = {
-  model_answered_at: number | null
-  model_failing_since: number | null
-  model_failures: number
-  model_error: string | null
-  model_ask_at: number | null
-}
-
-const SCOPE_COLUMNS = [
-  ...(['scope', 'agent', 'open', 'wake_at', 'updated_at', 'parked', 'spans_exported', 'spans_dropped', 'learns', 'turn_since'] as const),
-  ...(['model_answered_at', 'model_failing_since', 'model_failures', 'model_error', 'model_ask_at', 'redact'] as const),
-] satisfies readonly (keyof ScopeReport)[]
-
-const UPSERT_SCOPES = `INSERT INTO scopes (${SCOPE_COLUMNS.join(', ')})
-    SELECT ${SCOPE_COLUMNS.map((name) => `value->>'${name}'`).join(', ')} FROM json_each(?1) WHERE true
-  ON CONFLICT (scope) DO UPDATE SET ${SCOPE_COLUMNS.slice(1)
-    .map((name) => `${name} = excluded.${name}`)
-    .join(', ')}
-  WHERE excluded.updated_at >= scopes.updated_at`
-
-/** The statement that writes the rows of scopes; a stale one changes nothing. */
-export function scopesStatement(db: D1Database, scopes: readonly ScopeReport[]): D1PreparedStatement {
-  return db.prepare(UPSERT_SCOPES).bind(JSON.stringify(scopes.map((scope) => ({ learns: 0, model_failures: 0, ...scope }))))
-}
-
 const MOST_OVERDUE = 100
 /** The conditions of partial indexes, without parameters, or SQLite does not use them. */
 export const IS_OPEN = sql`"open" > 0`

@@ -12,7 +12,7 @@ import type { ModelWait } from '../../contract/scope.ts'
 import { Money, type MoneyParts } from './money.ts'
 import type { Parking } from '../inbox/parking.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { ModelReport } from '../../store/scopes.ts'
+import type { ModelReport } from '../../store/scope-rows.ts'
 
 type Allowance = { ok: true } | ModelRefusal
 

@@ -1,7 +1,7 @@
 import { jsonChunks } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
 import { nameOf } from '../queued.ts'
-import { scopesStatement, type ScopeReport } from '../scopes.ts'
+import { scopesStatement, type ScopeReport } from '../scope-rows.ts'
 import { packDatabases } from '../store.ts'
 import { packHash, type PackedEvent } from './format.ts'
 import { type Inserted, inOrder, lettersOfPacked, packStatement, portionsOf, rowsOfPacked } from './rows.ts'
