@@ -6,7 +6,7 @@ import type { PackedEvent } from './packs/format.ts'
 import { placeOf } from './packs/rows.ts'
 import { packEvents } from './packs/write.ts'
 import { insertEvents, nameOf, NEAR_MS, withoutRow } from './queued.ts'
-import { scopesStatement, type ScopeReport } from './scope-rows.ts'
+import { scopeStatements, type ScopeReport } from './scope-rows.ts'
 import { filedAt, traceKey } from './traces/traces.ts'
 
 /** An event's state as its scope reports it; `payload` is JSON. Times in ms. */
@@ -83,7 +83,7 @@ export async function replicateEvents(
   const discarded = reports.flatMap((report) => (report.discarded ? [report.id] : []))
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
-  if (!isWritten) statements.push(scopesStatement(db, [scope]))
+  if (!isWritten) statements.push(...scopeStatements(db, [scope]))
   await (isPack ? packEvents(db, events, statements) : db.batch(statements))
 }
 

@@ -1,3 +1,5 @@
+import { jsonChunks } from '../base/json.ts'
+
 /** The scope's own row, as it reports it. Times in ms. */
 export type ScopeReport = {
   scope: string
@@ -37,7 +39,8 @@ const UPSERT_SCOPES = `INSERT INTO scopes (${SCOPE_COLUMNS.join(', ')})
     .join(', ')}
   WHERE excluded.updated_at >= scopes.updated_at`
 
-/** The statement that writes the rows of scopes; a stale one changes nothing. */
-export function scopesStatement(db: D1Database, scopes: readonly ScopeReport[]): D1PreparedStatement {
-  return db.prepare(UPSERT_SCOPES).bind(JSON.stringify(scopes.map((scope) => ({ learns: 0, model_failures: 0, ...scope }))))
+/** The statements that write the rows of scopes; a stale row changes nothing. */
+export function scopeStatements(db: D1Database, scopes: readonly ScopeReport[]): D1PreparedStatement[] {
+  const rows = scopes.map((scope) => JSON.stringify({ learns: 0, model_failures: 0, ...scope }))
+  return jsonChunks(rows).map((chunk) => db.prepare(UPSERT_SCOPES).bind(chunk))
 }

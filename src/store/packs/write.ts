@@ -1,7 +1,7 @@
 import { jsonChunks } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
 import { nameOf } from '../queued.ts'
-import { scopesStatement, type ScopeReport } from '../scope-rows.ts'
+import { scopeStatements, type ScopeReport } from '../scope-rows.ts'
 import { packDatabases } from '../store.ts'
 import { packHash, type PackedEvent } from './format.ts'
 import { type Inserted, inOrder, lettersOfPacked, packStatement, portionsOf, rowsOfPacked } from './rows.ts'
@@ -38,7 +38,7 @@ export async function packTold(
     events.map(({ id, scope, revision, log_from, kinds, skills }) => JSON.stringify({ id, scope, revision, log_from, kinds, skills })),
   )
   const text = elsewhere || portions.length === 0 ? null : toldText(told)
-  const own = rows.length === 0 ? [] : [scopesStatement(store, rows)]
+  const own = scopeStatements(store, rows)
   const [names, ...more_names] = known
   const isPackAlone = !elsewhere && portions.length === 1 && statements.length === 0 && (text !== null || told.length === 0)
   if (isPackAlone && names !== undefined && more_names.length === 0) {
