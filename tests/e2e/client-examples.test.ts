@@ -165,6 +165,8 @@ test('useScope shows a scope by one socket, leaves without cancelling, stops on 
   const scope = 'chat/react'
   const line = await lineTo(server.port)
   const page = await open('scope', scope, line.url)
+  // The first page has opened its socket, which is not counted.
+  await status(page, /^live/)
   const sockets: string[] = []
   page.on('websocket', (socket) => sockets.push(socket.url()))
   await page.reload()
