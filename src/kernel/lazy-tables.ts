@@ -30,9 +30,9 @@ export class Schema {
         throw new Error(`step ${place} of a schema must create a table, or an index or column of one: ${sql}`)
       const table = known ?? { columns: [], steps: [], whole: [] }
       table.steps.push({ place, sql })
-      const added = ADDED.exec(sql)?.[1]
-      if (added === undefined) table.whole.push(sql)
-      else table.whole[0] = (table.whole[0] ?? '').replace(LAST_COLUMN, `$1,\n\t${added}$2`)
+      const column = ADDED.exec(sql)?.[1]
+      if (column === undefined) table.whole.push(sql)
+      else table.whole[0] = (table.whole[0] ?? '').replace(LAST_COLUMN, `$1,\n\t${column}$2`)
       if (!kind.includes('INDEX')) for (const [, made, added] of sql.matchAll(COLUMNS)) table.columns.push(made ?? added ?? '')
       this.#tables.set(name, table)
     }

@@ -34,6 +34,7 @@ export type Report = {
   /** Its scope may have forgotten an earlier event of this id. */
   may_repeat?: boolean
 }
+
 /** Fewer events are rows: a pack is a row that is written, merged and deleted. */
 const LEAST_PACKED = 16
 /**

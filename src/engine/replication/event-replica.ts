@@ -289,7 +289,9 @@ export class EventReplica implements Follows {
       this.#mark = this.#seq
       if (counters.told === this.#seq && this.#seq > this.#untold) this.#kept = this.#seq
       if (this.#mark > this.#kept) this.#keep(this.#mark)
-      if (this.#idleRow() === this.#written.idle && this.#period === this.#written.period) this.#outbox?.rests(this.name)
+      // Without the alarm, which takes many statements to find.
+      const idle = idleText(reportOf(this.#parts))
+      if (idle === this.#written.idle && this.#period === this.#written.period) this.#outbox?.rests(this.name)
       else if (packed.length > 0 && writes_rows) return outcomesText(packed, told, this.#answeredRow())
     }
     return packed.length === 0 ? null : outcomesText(packed, told)
@@ -460,11 +462,6 @@ export class EventReplica implements Follows {
     // Rounded up to a minute: the sweep looks for alarms that are overdue by more than that.
     const row = { ...own, wake_at: at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS }
     return { row, idle: idleText(own), about: JSON.stringify({ ...row, ...UNSTEADY }), all: JSON.stringify(row), period: this.#period }
-  }
-
-  /** The text of the row without its alarm, which takes many statements to find. */
-  #idleRow(): string {
-    return idleText(reportOf(this.#parts))
   }
 
   get #period(): number {
