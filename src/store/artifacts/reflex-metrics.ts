@@ -1,6 +1,6 @@
 import { isJsonFields } from '../../base/json.ts'
 import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
-import { foldScopes, isShownIn, type Newest, type PartsTable } from '../packs/scope-parts.ts'
+import { foldScopes, isNewestIn, isShownIn, type Newest, type PartsTable } from '../packs/scope-parts.ts'
 import { sortNow } from '../packs/told.ts'
 import { forgetReports, tellReports } from './scope-reports.ts'
 
@@ -14,16 +14,18 @@ export type ReflexScopeMetrics = { version: number; scope: string; metrics: Refl
 /** `seq`: the last entry of the scope's log that the counters include. `now` in ms. */
 type Teller = { scope: string; seq: number; now: number }
 
-/** Writes a scope's counters in one batch. Stale ones change nothing. */
-export const tellReflexMetrics = (db: D1Database, { scope, seq, now }: Teller, reports: readonly ToldMetrics[]): Promise<void> =>
-  tellReports(db, { table: 'reflex_metrics', column: 'metrics' }, { scope, seq, reports, now })
-
 /** The name of what scopes answer of their reflexes, beside outcomes that are packed. */
 export const METRICS = 'reflex-metrics'
 export type AnsweredMetrics = { scope: string; seq: number; reports: ToldMetrics[] }
 
 /** The counters of scopes that answered them, by version. */
 const PACKS: PartsTable = { packs: 'reflex_metrics_packs', own: 'reflex_metrics', key: ['reflex_id', 'version'], stamp: 'updated_at' }
+const IS_NEWEST = isNewestIn(PACKS, { column: (name) => `value->>'${name}'`, scope: '?2', seq: '?4', hash: '?5' })
+
+/** Writes a scope's counters in one batch. Stale ones change nothing. */
+export const tellReflexMetrics = (db: D1Database, { scope, seq, now }: Teller, reports: readonly ToldMetrics[]): Promise<void> =>
+  tellReports(db, { table: 'reflex_metrics', column: 'metrics', is_newest: IS_NEWEST }, { scope, seq, reports, now })
+
 type Packed = { metrics: ReflexMetrics; at: number }
 type OfVersion = { key: [id: string, version: number]; scopes: Map<string, Newest<Packed>> }
 

@@ -4,7 +4,8 @@ import { packHash } from './format.ts'
 /**
  * A table with the values of many scopes in a row, under a key. A row has the scopes whose hash
  * begins with `part`: `scopes` has the value of each as JSONB, `seqs` the last entry of its log. A
- * row of the table `own` hides the value of its scope. `stamp`: the column with the time of the
+ * row of the table `own` hides the value of its scope, so it is written only if no part has a newer
+ * one, and leaves with the batch that writes a newer one. `stamp`: the column with the time of the
  * last change.
  */
 export type PartsTable = { packs: string; own: string; key: readonly string[]; stamp?: string }
@@ -31,7 +32,8 @@ type Row = { part: string; revision: number; scopes: string; seqs: string }
 type ScopesPart<Value> = { part: string; revision: number; scopes: Map<string, Newest<Value>> }
 
 /** The columns of the key, as parameters after so many others. */
-const isKey = ({ key }: PartsTable, after: number): string => key.map((name, nth) => `${name} = ?${after + nth + 1}`).join(' AND ')
+const isKey = ({ key }: PartsTable, after: number, of = ''): string =>
+  key.map((name, nth) => `${of}${name} = ?${after + nth + 1}`).join(' AND ')
 
 /** Writes newer values of scopes into the parts of a key, in one batch. */
 export async function foldScopes<Value>(
@@ -58,20 +60,23 @@ export async function foldScopes<Value>(
     const newer = some.filter(([scope, { seq }]) => seq > Math.max(part.scopes.get(scope)?.seq ?? -1, own_seqs.get(scope) ?? -1))
     for (const [scope, { value }] of part.scopes) if (drops?.(value)) part.scopes.delete(scope)
     for (const [scope, newest] of newer) part.scopes.set(scope, newest)
-    return { part, newer: newer.map(([scope]) => scope) }
+    return { part, newer: newer.map(([scope, { seq }]) => [scope, seq]) }
   }).filter(({ newer }) => newer.length > 0)
   if (changed.length === 0) return
-  const older = changed.flatMap(({ newer }) => newer).flatMap((scope) => (own_seqs.has(scope) ? [[scope, own_seqs.get(scope)]] : []))
+  const newer = JSON.stringify(changed.flatMap((one) => one.newer))
   await write(db, packs, [
     ...changed.flatMap(({ part }) => written(db, table, { key, part, now })),
-    ...(older.length === 0 ? [] : [db.prepare(dropOwn(table)).bind(JSON.stringify(older), ...key)]),
+    db.prepare(dropOwn(table)).bind(newer, ...key),
     ...(beside?.(key) ?? []),
   ])
 }
 
-/** Drops rows as they were read: a row that its scope has written since hides the part. */
-const dropOwn = (table: PartsTable): string => `DELETE FROM ${table.own} WHERE ${isKey(table, 1)}
-  AND scope IN (SELECT value->>0 FROM json_each(?1)) AND (scope, seq) IN (SELECT value->>0, value->>1 FROM json_each(?1))`
+/** Drops rows that are older than the part, also those that were written since they were read. */
+function dropOwn(table: PartsTable): string {
+  const { own } = table
+  return `DELETE FROM ${own} WHERE ${isKey(table, 1)} AND scope IN (SELECT newer.value->>0
+    FROM json_each(?1) AS newer CROSS JOIN ${own} AS old ON ${isKey(table, 1, 'old.')} AND old.scope = newer.value->>0 AND old.seq <= newer.value->>1)`
+}
 
 function partOf<Value>({ part, revision, scopes, seqs }: Row): ScopesPart<Value> {
   const numbers = JSON.parse(seqs) as Record<string, number>
@@ -139,3 +144,11 @@ export const mayHave = (part: string, hash: string): string => `(${hash} IS NULL
 /** SQL that is true for the value of a scope in a part that no row of its own hides. */
 export const isShownIn = ({ own, key }: PartsTable, row: string, scope: string): string =>
   `NOT EXISTS (SELECT 1 FROM ${own} AS own WHERE ${key.map((name) => `own.${name} = ${row}.${name}`).join(' AND ')} AND own.scope = ${scope})`
+
+/** `scope`, `hash`, `seq`: expressions of the row, as is the value of `column`. */
+type OwnRow = { column: (name: string) => string; scope: string; hash: string; seq: string }
+
+/** SQL that is true for a row of a scope's own, unless a part has its value or a newer one. */
+export const isNewestIn = ({ packs, key }: PartsTable, { column, scope, hash, seq }: OwnRow): string =>
+  `NOT EXISTS (SELECT 1 FROM ${packs} AS w WHERE ${key.map((name) => `w.${name} = ${column(name)}`).join(' AND ')}
+    AND ${mayHave('w.part', hash)} AND w.seqs ->> ('$."' || ${scope} || '"') >= ${seq})`

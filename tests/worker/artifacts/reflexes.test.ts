@@ -251,6 +251,17 @@ describe('the metrics that scopes report', () => {
       expect(await runsOf(reflex_id)).toEqual({ a: 6, b: 7 })
     })
 
+    test('which a row of its own that D1 writes later than newer ones does not hide', async () => {
+      const reflex_id = freshId()
+      const tell = (seq: number, runs: number) =>
+        tellReflexMetrics(env.DB, { scope: 'a', seq, now: 20 }, answer(reflex_id, 'a', seq, runs).reports)
+      await sort(10, answer(reflex_id, 'a', 8, 6), answer(reflex_id, 'b', 1, 7))
+      await tell(5, 4)
+      expect(await runsOf(reflex_id)).toEqual({ a: 6, b: 7 })
+      await tell(9, 8)
+      expect(await runsOf(reflex_id)).toEqual({ a: 8, b: 7 })
+    })
+
     test('which are forgotten a year later: one by one where others still answer, and else with their row', async () => {
       const reflex_id = freshId()
       const year = 366 * 86_400_000

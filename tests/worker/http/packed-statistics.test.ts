@@ -70,6 +70,16 @@ describe('statistics that scopes answer', () => {
     expect([await sumOf('*'), await totalOf('a'), await count('statistics')]).toEqual([9, 9, 0])
   })
 
+  test('are not hidden by a row of the scope that D1 writes later than newer numbers', async () => {
+    await wait(answer('a', 9, 9), answer('b', 1, 1))
+    await fold()
+    await writeStatistics(env.DB, 'a', answer('a', 6, 6).rows, 6)
+    expect([await sumOf('*'), await totalOf('a'), await count('statistics')]).toEqual([10, 9, 0])
+    await writeStatistics(env.DB, 'a', answer('a', 12, 12).rows, 12)
+    await writeStatistics(env.DB, 'a', answer('a', 10, 10).rows, 10)
+    expect([await sumOf('*'), await totalOf('a')]).toEqual([13, 12])
+  })
+
   test('are dropped from sums that they change', async () => {
     await wait(answer('a', 1, 1))
     await fold()
@@ -140,6 +150,18 @@ describe('statistics that scopes answer', () => {
     await wait(answer('a', 10, 10))
     await fold()
     expect([await sumOf('a'), await totalOf('a'), await count('statistics')]).toEqual([10, 10, 0])
+  })
+
+  test('replace an older row of the scope, also if D1 writes it while they are sorted', async () => {
+    await wait(answer('a', 9, 9))
+    let batches = 0
+    const batch: D1Database['batch'] = async (statements) => {
+      const answers = await env.DB.batch(statements)
+      if ((batches += 1) === 1) await writeStatistics(env.DB, 'a', answer('a', 6, 6).rows, 6)
+      return answers as never
+    }
+    await sortAll({ prepare: (sql: string) => env.DB.prepare(sql), batch } as D1Database)
+    expect([await sumOf('a'), await totalOf('a'), await count('statistics')]).toEqual([9, 9, 0])
   })
 
   test('wait no longer once they are sorted, also with names beyond the basic plane', async () => {

@@ -1,6 +1,6 @@
 import { isJsonFields } from '../../../base/json.ts'
 import { packHash } from '../../../store/packs/format.ts'
-import { foldScopes, isShownIn, mayHave, type Newest, type PartsTable } from '../../../store/packs/scope-parts.ts'
+import { foldScopes, isNewestIn, isShownIn, mayHave, type Newest, type PartsTable } from '../../../store/packs/scope-parts.ts'
 import { buckets, families, type BucketRow, type StatisticsValues } from '../contract/statistics.ts'
 import { sortNow } from '../../../store/packs/told.ts'
 import { changeStatements } from './changes.ts'
@@ -70,6 +70,12 @@ export async function scopeTotals(db: D1Database, scopes: readonly string[]): Pr
 
 /** SQL that is true for values of a scope in a part that no row of its own hides. */
 export const isShown = (bucket: string, scope: string): string => isShownIn(PACKS, bucket, scope)
+
+/**
+ * SQL that is true for a row of a scope's own, unless a part has newer values. `?2`, `?3` and `?4`
+ * are the scope, the entry of its log and its hash.
+ */
+export const IS_NEWEST = isNewestIn(PACKS, { column: (name) => `value->>'${name}'`, scope: '?2', seq: '?3', hash: '?4' })
 
 const IN_ALL = (row: string) => `${row}.family = 'scope' AND ${row}.bucket = 'all' AND ${row}.start = 0`
 const TOTALS = `SELECT s.scope AS scope, s."values" -> '$.""' AS total
