@@ -1,3 +1,5 @@
+import { foldCase, foldCaseSource } from '../base/fold-case.ts'
+
 /** A number in a text. `place`: the word before it, with a mark for each number in between. */
 export type NumberReading = { place: string; value: number }
 
@@ -12,7 +14,7 @@ const MOST_NUMBERS = 64
 export function numbersIn(text: string): NumberReading[] {
   const found: NumberReading[] = []
   let place = '^'
-  const plain = text.slice(0, LONGEST_TEXT).toLowerCase().replaceAll(DATE, ' ')
+  const plain = foldCase(text.slice(0, LONGEST_TEXT)).replaceAll(DATE, ' ')
   for (const [token] of plain.matchAll(TOKEN)) {
     if (!/^\d/.test(token)) place = token.slice(0, LONGEST_PLACE)
     else {
@@ -46,7 +48,7 @@ function numbersIn(text) {
   const found = []
   if (typeof text !== 'string') return found
   let place = '^'
-  const plain = text.slice(0, ${LONGEST_TEXT}).toLowerCase().replace(${String(DATE)}, ' ')
+  const plain = ${foldCaseSource(`text.slice(0, ${LONGEST_TEXT})`)}.replace(${String(DATE)}, ' ')
   for (const [token] of plain.matchAll(${String(TOKEN)})) {
     if (!/^\\d/.test(token)) place = token.slice(0, ${LONGEST_PLACE})
     else {

@@ -1,3 +1,5 @@
+import { foldCase, foldCaseSource } from '../../../../base/fold-case.ts'
+
 /** Longer texts are read up to here, by the learner and by learned code alike. */
 export const LONGEST_TEXT = 2000
 const MOST_WORDS = 256
@@ -5,9 +7,7 @@ const MOST_WORDS = 256
 /** Lower-case words after a mark `^`; a number is `#`, or `####` from four characters on. */
 export const wordsOf = (text: string): string[] => [
   '^',
-  ...text
-    .slice(0, LONGEST_TEXT)
-    .toLowerCase()
+  ...foldCase(text.slice(0, LONGEST_TEXT))
     .replaceAll(/\d+(?:[.,:]\d+)*/g, (number) => (number.length > 3 ? '####' : '#'))
     .split(/[\s!-"$-/:-@[-`{-~]+/)
     .filter((word) => word !== '')
@@ -22,7 +22,7 @@ export const beginningOf = (word: string): string | null => (word.length > BEGIN
 /** The same function in learned code. */
 export const WORDS_SOURCE = `function wordsOf(text) {
   if (typeof text !== 'string') return []
-  const plain = text.slice(0, ${LONGEST_TEXT}).toLowerCase().replace(/\\d+(?:[.,:]\\d+)*/g, (number) => (number.length > 3 ? '####' : '#'))
+  const plain = ${foldCaseSource(`text.slice(0, ${LONGEST_TEXT})`)}.replace(/\\d+(?:[.,:]\\d+)*/g, (number) => (number.length > 3 ? '####' : '#'))
   const words = plain.split(/[\\s!-"$-/:-@[-\`{-~]+/)
   return ['^', ...words.filter((word) => word !== '').slice(0, ${MOST_WORDS})]
 }`

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { NUMBERS_SOURCE, numbersIn } from '../../../../src/evidence/numbers.ts'
+import { WORDS_SOURCE, wordsOf } from '../../../../src/features/learning/reflexes/facts/text.ts'
+import { QuickJsSandbox } from '../../../../src/reflexes/quickjs-sandbox.ts'
+import { sampleContext } from '../../../../src/reflexes/reflex-context.ts'
+import { sandboxModule } from '../../../support/sandbox-module.ts'
+
+const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
+const code = `function reflex(context) {
+  const read = ${read.toString()}
+  return { read: read(context.event.texts, wordsOf, numbersIn) }
+}
+${WORDS_SOURCE}
+${NUMBERS_SOURCE}`
+
+function read(texts: readonly string[], words: typeof wordsOf, numbers: typeof numbersIn): string[] {
+  return texts.map((text) => `${words(text).join(' ')} ${numbers(text)[0]?.place}`)
+}
+const inSandbox = (texts: readonly string[]): unknown =>
+  sandbox.run({ hash: 'letters', code }, { ...sampleContext, event: { ...sampleContext.event, texts } }).value
+
+/** The letter alone, and beside a sigma, whose small form depends on what is around it. */
+const textsWith = (letter: string): string[] => [letter, `a${letter}Σ 7`, `aΣ${letter}b 7`, `aΣ${letter} 7`, `${letter}Σ 7`]
+
+describe('the words and numbers of a text', () => {
+  test('are the same in the sandbox for each character, whatever version of Unicode has it', { timeout: 60_000 }, () => {
+    const planes = [
+      [0, 0x3_00_00],
+      [0xe_00_00, 0xe_02_00],
+    ] as const
+    for (const [first, end] of planes) {
+      for (let from = first; from < end; from += 64) {
+        const texts = Array.from({ length: 64 }, (_, nth) => textsWith(String.fromCodePoint(from + nth))).flat()
+        expect(inSandbox(texts)).toEqual({ read: read(texts, wordsOf, numbersIn) })
+      }
+    }
+  })
+
+  test.each([
+    ['WHERE IS MY CARD', '^ where is my card'],
+    ['ÄRGER MIT İSTANBUL UND ẞ', '^ ärger mit i̇stanbul und ß'],
+    ['ΟΔΟΣ ΣΟΦΙΑΣ', '^ οδοσ σοφιασ'],
+    ['οδος Σοφίας', '^ οδοσ σοφίασ'],
+    ['ГДЕ МОЯ КАРТА', '^ где моя карта'],
+    ['ՈՒՐ Է ԻՄ ՔԱՐՏԸ', '^ ուր է իմ քարտը'],
+    ['ᲡᲐᲓ ẤP ＡＢ', '^ სად ấp ａｂ'],
+    ['漢字AB 𐐀', '^ 漢字ab 𐐀'],
+  ])('of %s are in small letters, if its script is one of those that are folded', (text, words) => {
+    expect(wordsOf(text).join(' ')).toBe(words)
+  })
+})
