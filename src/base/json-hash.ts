@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson } from './json.ts'
 
+/** The digits of a hash that tells values of one scope apart. */
+export const SHORT_HASH = 16
+
 /**
  * SHA-256 of canonical JSON in hex, or its first digits. As `hashJson`, but at once, by Node's
  * crypto. Values are stored: they never change.

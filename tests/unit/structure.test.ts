@@ -343,6 +343,12 @@ describe('shapes on the wire', () => {
   })
 })
 
+test('canonical JSON is hashed by two functions of base/ alone, at once and asynchronously', () => {
+  const hashed = /\b(?:hashOf|sha256|update)\(canonicalJson\(/
+  const found = files.filter((file) => hashed.test(readFileSync(path.join('src', file), 'utf8')))
+  expect(found.toSorted()).toEqual(['base/json-hash.ts', 'base/json.ts'])
+})
+
 describe('properties', () => {
   const tests = readdirSync('tests', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.test.ts'))
   const textOf = (file: string): string => readFileSync(path.join('tests', file), 'utf8')

@@ -2,8 +2,8 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provid
 import { wrapLanguageModel } from 'ai'
 import { withEarlierActs } from '../../agent/earlier-acts.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-import { canonicalJson } from '../../base/json.ts'
-import { hashOf, linesOf } from '../../base/prompt-lines.ts'
+import { jsonHash, SHORT_HASH } from '../../base/json-hash.ts'
+import { linesOf } from '../../base/prompt-lines.ts'
 import { modelForSession } from '../../skills/model/model.ts'
 import { isModelAsked } from '../../contract/model-asked.ts'
 import { countedModel, type CountedParts } from './metered-model.ts'
@@ -72,5 +72,5 @@ function witness(turn: AskingTurn, { prompt, tools = [] }: LanguageModelV4CallOp
   const shown = (turn.shown ??= { lines: new Set(), tools: new Set() })
   const data = turn.claimed.flatMap(({ event }) => Object.values(event).filter((value) => typeof value === 'string'))
   for (const message of prompt) if (message.role === 'system') for (const line of linesOf(message.content, data)) shown.lines.add(line)
-  for (const tool of tools) shown.tools.add(hashOf(canonicalJson([tool.name, 'inputSchema' in tool ? tool.inputSchema : tool.args])))
+  for (const tool of tools) shown.tools.add(jsonHash([tool.name, 'inputSchema' in tool ? tool.inputSchema : tool.args], SHORT_HASH))
 }

@@ -1,5 +1,6 @@
 import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto'
 import type { z } from 'zod'
+import { jsonHash } from '../../base/json-hash.ts'
 import { canonicalJson, isJsonFields, jsonValue } from '../../base/json.ts'
 import { partHash } from '../../traces/ids.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
@@ -83,7 +84,7 @@ export function checkExport(text: string, trusted: PublicKeys | null = null): { 
       flaws.push(`${scope}: the file has no chain that can be read: its deployment signed nothing when it was exported.`)
       return []
     }
-    if (sha256(canonicalJson({ ...recording, chain })) !== sum) flaws.push(`${scope}: the file does not have its sum.`)
+    if (jsonHash({ ...recording, chain }) !== sum) flaws.push(`${scope}: the file does not have its sum.`)
     const { keys: own, begins, segments, entries: proofs } = parsed.data
     const check = new Check({ keys: keysOf(own, { trusted, flaws }), flaws, used })
     const texts = new Map(entries.map((entry) => [entry.seq, entry]))
@@ -229,7 +230,7 @@ export class Check {
     for (const [hash, { id, code }] of Object.entries(programs))
       if (sha256(code) !== hash) this.#flaws.push(`${scope}: the code of ${id} does not have its hash.`)
     for (const [hash, manifest] of Object.entries(manifests))
-      if (sha256(canonicalJson(manifest)) !== hash) this.#flaws.push(`${scope}: a manifest does not have its hash ${hash}.`)
+      if (jsonHash(manifest) !== hash) this.#flaws.push(`${scope}: a manifest does not have its hash ${hash}.`)
   }
 
   #isSigned(text: string, { key, signature }: { key: string; signature: string }): boolean {

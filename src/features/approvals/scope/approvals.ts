@@ -1,6 +1,6 @@
 import { backoff, pauses } from '../../../base/backoff.ts'
 import { setSkillState } from '../../../artifacts/kinds.ts'
-import { byteLength, canonicalJson, sameJson, type Json, type JsonFields } from '../../../base/json.ts'
+import { byteLength, sameJson, type Json, type JsonFields } from '../../../base/json.ts'
 import { limits } from '../../../base/limits.ts'
 import { warn } from '../../../base/warn.ts'
 import { editedInputs, verdictOf, type ApprovalRequest, type ApprovalVerdict, type WaitingStep } from '../../../contract/approval.ts'
@@ -23,7 +23,7 @@ import type { ProofInScope } from '../../proof/scope/in-scope.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { inBackground } from '../../../engine/log/failures.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
-import { hashOf } from '../../../base/prompt-lines.ts'
+import { jsonHash, SHORT_HASH } from '../../../base/json-hash.ts'
 import type { StateMove, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 
@@ -357,7 +357,7 @@ export class ParkedRuns implements ScopeFeature {
     const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
     unit.all(sql, approval_id, JSON.stringify({ ...held, ...place, expires_at }), expires_at, unit.now)
     const asked = { requested_by: `agent:${agent().name}`, requested_key: null, self_approval: false }
-    const inputs_hash = hashOf(canonicalJson(of.inputs))
+    const inputs_hash = jsonHash(of.inputs, SHORT_HASH)
     this.#put(unit, { id: approval_id, scope, ...of, inputs_hash, ...asked, created_at: unit.now, expires_at })
     this.#pollIn(POLL_MS)
     return approval_id
