@@ -8,6 +8,7 @@ import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
 import { type Defer, LEAST_ALONE, mayBePacked, mayRepeat, packable, replicateEvents, type Report } from '../../store/replicate.ts'
+import { DatabaseAway } from '../../store/packs/missing.ts'
 import type { ModelReport, ScopeReport } from '../../store/scope-rows.ts'
 import type { Alarm } from '../../kernel/alarm.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
@@ -470,12 +471,13 @@ export class EventReplica implements Follows {
 
   /**
    * D1 rejects one of these: sends halves until it is alone. It is retried a few times, then
-   * parked. Returns true if the first one is parked; throws if nothing can be sent.
+   * parked. Returns true if the first one is parked; throws if nothing can be sent, or if a
+   * database that may have packed one is away: they wait for it.
    */
   async #isFound(some: readonly Sized[], error: unknown, unit: UnitOfWork): Promise<boolean> {
     const { db, guard, now } = this.#parts
     const [first] = some
-    if (!first) throw error
+    if (!first || error instanceof DatabaseAway) throw error
     await replicateEvents(db, [], { ...this.#row().row, updated_at: now() })
     this.#outbox?.reached(this.name)
     if (some.length > 1) {

@@ -1,5 +1,10 @@
 import { Problem } from '../../contract/problem.ts'
 
+/** A database beside the store did not answer. Nothing is wrong with what it was asked about. */
+export class DatabaseAway extends Error {
+  override name = 'DatabaseAway'
+}
+
 /** Databases that did not answer, and packs that cannot be read: an answer lacks their events. */
 export type Gaps = { missing: Set<string>; damaged: Set<string> }
 export const noGaps = (): Gaps => ({ missing: new Set(), damaged: new Set() })

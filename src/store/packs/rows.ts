@@ -1,7 +1,9 @@
+import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import { msOf, nameOf, PLACE_BIT, SLOT } from '../queued.ts'
 import type { PackDatabase } from '../store.ts'
 import { packHash, encodePack, hashesOf, decodePack, PackDamaged, type PackedEvent } from './format.ts'
+import { DatabaseAway } from './missing.ts'
 
 /**
  * Packs with this bit in their id have their hashes in the index, and are merged no more. The other
@@ -161,7 +163,8 @@ export async function askPacks<Answer>(
   try {
     return await ask(db)
   } catch (error) {
-    if (!missing || name === 'DB' || error instanceof PackDamaged) throw error
+    if (name === 'DB' || error instanceof PackDamaged) throw error
+    if (!missing) throw new DatabaseAway(`${name} does not answer: ${messageOf(error)}`, { cause: error })
     missing.add(name)
     warn({ message: 'a database of packs does not answer: its events are left out', database: name, error })
     return undefined

@@ -1,5 +1,6 @@
+import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Event } from '../../../src/core/event.ts'
 import type { Env } from '../../../src/env.ts'
 import { findEvent, listEvents, replayEvents } from '../../../src/store/events.ts'
@@ -11,6 +12,7 @@ import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
 import { callWith, keyFor } from '../../support/http.ts'
 import { severalDatabases } from '../../support/pack-databases.ts'
 import { eventAt, reportOf, scopeRow } from '../../support/packs.ts'
+import { evict, freshScope, note, send, stubOf, until } from '../../support/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 
 const DAY_MS = 86_400_000
@@ -191,6 +193,29 @@ describe('while one of several databases is away', () => {
     expect(await env.DB.prepare('SELECT count(*) AS n FROM events').first('n')).toBe(1)
     await sweep({ ...several, REFLEX_RETENTION_DAYS: '30' }, START + 40 * DAY_MS)
     expect(await env.DB.prepare('SELECT count(*) AS n FROM events').first('n')).toBe(0)
+  })
+
+  test('a scope that woke meanwhile blames no event, and lists its events once all answer', async () => {
+    vi.spyOn(console, 'warn').mockImplementation(() => {})
+    const scope = freshScope()
+    const ids = await send(stubOf(scope), note(scope, 'a'), note(scope, 'b'))
+    // After a restart, a pack may have them: every database is asked.
+    await evict(stubOf(scope))
+    const object = env.SCOPE.getByName(scope) as unknown as DurableObjectStub
+    const bind = (db?: D1Database) =>
+      runInDurableObject(object, (instance) => void Object.assign((instance as unknown as { env: Env }).env, { EVENTS_DB_1: db }))
+    onTestFinished(() => bind())
+    await bind(gone)
+    for (let times = 0; times < 8; times += 1) await stubOf(scope).poke()
+    expect(await stubOf(scope).state()).toMatchObject({
+      parked: [],
+      outbox: { last_error: expect.stringContaining('EVENTS_DB_1 does not answer') },
+    })
+    await bind()
+    await stubOf(scope).poke()
+    await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'the outbox is empty')
+    const { items } = await listEvents(storeOf(env), { patterns: ALL, scope, limit: 10 })
+    expect(items.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
   })
 
   test('the sweep still sends lost events again', async () => {
