@@ -153,13 +153,18 @@ function modelCall({ model, own_prices, prompt, prompt_hash, duration_ms }: Call
   }
 }
 
-// Providers without usage report 0 or nothing; neither can be true of a prompt that was taken.
 function tokensOf(prompt: LanguageModelV4Prompt, { usage, content, taken }: ModelCallAnswer) {
   return {
-    input_tokens: usage?.inputTokens.total || (taken ? estimatePromptTokens(prompt) : 0),
-    output_tokens: usage?.outputTokens.total || estimateContentTokens(content),
+    input_tokens: counted(usage?.inputTokens.total) ?? (taken ? estimatePromptTokens(prompt) : 0),
+    output_tokens: counted(usage?.outputTokens.total) ?? estimateContentTokens(content),
   }
 }
+
+/**
+ * Providers without usage report 0, -1 or nothing, none of which is true of a prompt that was
+ * taken. A budget would grow by less than none, and never recover from more than there is.
+ */
+const counted = (tokens = 0): number | null => (Number.isSafeInteger(tokens) && tokens > 0 ? tokens : null)
 
 function errorOf({ error, finish }: ModelCallAnswer): string | null {
   if (error !== undefined) return messageOf(error)

@@ -45,11 +45,12 @@ describe('meter, generating', () => {
     expect(options.calls).toMatchObject([{ content, finish_reason: 'tool-calls' }])
   })
 
-  it.each([undefined, 0])('estimates the tokens of a provider that reports %s', async (tokens) => {
+  it.each([undefined, 0, -1, 0.5, 1e20, Infinity])('estimates the tokens of a provider that reports %s', async (tokens) => {
     const options = recorder()
     await meter(new MockLanguageModelV4({ doGenerate: answer({ usage: usage(tokens, tokens) }) }), options).doGenerate({ prompt })
     expect(options.calls[0]?.input_tokens).toBeGreaterThan(3)
     expect(options.calls[0]?.output_tokens).toBeGreaterThan(1)
+    expect(options.calls[0]!.input_tokens + options.calls[0]!.output_tokens).toBeLessThan(1000)
   })
 
   it('records a failed call once, without tokens, and passes its error on', async () => {
