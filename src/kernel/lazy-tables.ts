@@ -1,14 +1,27 @@
-/** `changes`: the table that the statement writes. `inserts`: whether it may add a row to it. */
-type TablesNamed = { changes: string | null; inserts: boolean; tables: readonly string[]; shadowed: Map<string, string> }
+/**
+ * `changes`: the table that the statement writes. `inserts`: whether it may add a row to it.
+ * `needs_rows`: it has no effect, and no row but of an aggregate, while all its tables are empty.
+ */
+type TablesNamed = {
+  changes: string | null
+  inserts: boolean
+  needs_rows: boolean
+  tables: readonly string[]
+  shadowed: Map<string, string>
+}
 /** `whole`: the statements that make the table as all its steps do. */
 type Table = { columns: string[]; steps: { place: number; sql: string }[]; whole: string[] }
 
 const STEP = /^\s*(CREATE TABLE|CREATE (?:UNIQUE )?INDEX \S+ ON|ALTER TABLE)\s+[`"]?(\w+)/
 const CHANGES = /\b(INSERT(?:\s+OR\s+\w+)?\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)\s+[`"]?(\w+)/i
-const NAMES = /\b(?:FROM|JOIN|INTO|UPDATE)\s+[`"]?(\w+)/gi
+/** A `(` is rows from elsewhere, as a name that the schema does not have is. */
+const NAMES = /\b(?:FROM|JOIN|INTO|UPDATE)\s+[`"]?(\w+|\()/gi
+const UNITES = /\bUNION\b/i
 const COLUMNS = /^\t`(\w+)`|\bADD `(\w+)`/gm
 const ADDED = /\bADD (`[^;]+)/
 const LAST_COLUMN = /^(\t`.*?)(,?)$(?![\s\S]*^\t`)/m
+/** Statements without effect on empty tables. Their aggregates return no row instead of zero. */
+export const NEEDS_ROWS = /^\s*(?:SELECT|UPDATE|DELETE)\b/
 /** Texts that are built of parts differ without end. */
 const KEPT_TEXTS = 1000
 
@@ -65,6 +78,8 @@ export class Schema {
     const named: TablesNamed = {
       changes: this.#tables.has(changed) ? changed : null,
       inserts: /^insert/i.test(kind),
+      needs_rows:
+        NEEDS_ROWS.test(text) && tables.size > 0 && Array.from(tables).every((name) => this.#tables.has(name)) && !UNITES.test(text),
       tables: Array.from(tables).filter((name) => this.#tables.has(name)),
       shadowed: new Map(),
     }
@@ -119,12 +134,13 @@ export class LazyTables {
   /** The text that does the same here as if all tables were laid. Null if it has no effect. */
   runnable(text: string): string | null {
     if (this.laid.size === this.schema.size) return text
-    const { changes, inserts, tables } = this.schema.namesIn(text)
+    const { changes, inserts, needs_rows, tables } = this.schema.namesIn(text)
     if (changes !== null && !this.laid.has(changes)) {
       if (!inserts) return null
       this.lay(changes)
     }
     const absent = tables.filter((name) => !this.laid.has(name))
+    if (absent.length === tables.length && needs_rows) return null
     return absent.length === 0 ? text : this.schema.shadow(text, absent)
   }
 

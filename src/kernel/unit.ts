@@ -2,7 +2,7 @@ import type { Statement } from '../core/event-statements.ts'
 import type { NewEntry } from '../contract/log-entry.ts'
 import { type Counters as Counts, type WorkKind, counters } from '../contract/scope.ts'
 import { jsonChunks } from '../base/json.ts'
-import type { LazyTables } from './lazy-tables.ts'
+import { type LazyTables, NEEDS_ROWS } from './lazy-tables.ts'
 import { hideAll, hidesNothing, type SecretHider } from '../base/secrets.ts'
 
 export type GuardedWork = { kind: WorkKind; id: string }
@@ -209,8 +209,6 @@ export type ScopeRow = Record<string, string | number | null>
 /** `lay` runs before the first insertion. `tables`: those that their first rows lay, one by one. */
 type Laying = { laid: boolean; lay: () => void; tables?: LazyTables }
 
-/** Statements without effect on empty tables. Their aggregates return no row instead of zero. */
-const NEEDS_ROWS = /^\s*(?:SELECT|UPDATE|DELETE)\b/
 const NAMES_EVENTS = /\bevents\b/
 
 /**

@@ -20,6 +20,9 @@ export type OpenEvent = {
 }
 type StoredRecord = Omit<EventRecord, 'waiting'> & { open: OpenEvent | null }
 
+const NEXT_DUE = `SELECT (SELECT min(due_at) FROM events WHERE status = 'pending' AND due_at > 0 AND due_at > ?) AS retry,
+  (SELECT min(lease_until) FROM events WHERE status = 'processing') AS lease`
+
 /** Read-only queries on the inbox. */
 export class InboxView {
   readonly #database: Database
@@ -62,12 +65,8 @@ export class InboxView {
 
   /** Time of the next retry or lease expiry. */
   nextDue(now: number): number | null {
-    const retry = this.#database.first<{ at: number | null }>(
-      `SELECT min(due_at) AS at FROM events WHERE status = 'pending' AND due_at > 0 AND due_at > ?`,
-      now,
-    )?.at
-    const lease = this.#database.first<{ at: number | null }>(`SELECT min(lease_until) AS at FROM events WHERE status = 'processing'`)?.at
-    const times = [retry, lease === UNTIL_SETTLED ? null : lease].filter((at) => at !== null && at !== undefined)
+    const { retry = null, lease = null } = this.#database.first<{ retry: number | null; lease: number | null }>(NEXT_DUE, now) ?? {}
+    const times = [retry, lease === UNTIL_SETTLED ? null : lease].filter((at) => at !== null)
     return times.length > 0 ? Math.min(...times) : null
   }
 

@@ -57,9 +57,13 @@ type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | 'nth
   failed_at: number | null
 }
 
-type EndedRow = Pick<EventRow, 'seq' | 'status' | 'timestamp' | 'accepted_at' | 'trace_id' | 'parent_id'>
-const ENDED_ROWS = `SELECT seq, status, timestamp, accepted_at, trace_id, payload ->> '$.meta.parent_id' AS parent_id FROM events
-  WHERE id IN (SELECT value FROM json_each(?1)) AND outcome->>'discarded' IS NULL`
+/** The rows of the events whose `column` is in the list. */
+const rowsBy = (column: 'seq' | 'id'): string => `SELECT seq, id, payload, trace_id, payload ->> '$.meta.parent_id' AS parent_id,
+    timestamp, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
+    CASE WHEN status = 'dead_lettered' THEN outcome->>'log_seq' END AS failed_at
+  FROM events WHERE ${column} IN (SELECT value FROM json_each(?1)) ORDER BY seq`
+const ROWS_BY_SEQ = rowsBy('seq')
+const ROWS_BY_ID = rowsBy('id')
 
 /** A feature's fields of the scope's row in D1, and its part beside packed outcomes. */
 type ReplicatedFeature = { name: string; reports?: () => Partial<ScopeReport>; answers?: () => unknown; unanswered?: () => void }
@@ -95,7 +99,8 @@ function reportOf({ scope, database, settings, agent, inbox, guard, features, mo
 
 /** Every export and every answer of the model changes these: they go with the next event. */
 const UNSTEADY = { spans_exported: 0, model_answered_at: 0 }
-const idleText = (row: ReturnType<typeof reportOf>): string => JSON.stringify({ ...row, ...UNSTEADY })
+type OwnRow = ReturnType<typeof reportOf>
+const idleText = (row: OwnRow): string => JSON.stringify({ ...row, ...UNSTEADY })
 
 type EventReplicaParts = ReportedParts & {
   alarm: Pick<Alarm, 'next' | 'by'>
@@ -133,6 +138,8 @@ export class EventReplica implements Follows {
   /** The events whose outcomes callers wait for, and those that a unit was written as told of. */
   readonly #awaited = new Set<string>()
   #named_told: readonly string[] = []
+  /** Rows of events as the last unit that changed one left them, for the answer that follows it. */
+  #read: readonly EventRow[] = []
   /** `#held` has the changes after this `seq` of the log; from the mark to it, the log is read. */
   #held_from: number
   #held = noChanges()
@@ -242,6 +249,7 @@ export class EventReplica implements Follows {
   /** True if callers get all that D1 lacks once the open unit is committed. */
   isTold(): boolean {
     const { log, database } = this.#parts
+    this.#read = []
     if (this.#awaited.size === 0 || this.#portion !== null || this.#mark < this.#held_from || this.#held.calls.size > 0) return false
     const named = [...this.#held.events.keys()]
     for (const { entry } of log.uncommitted) {
@@ -250,9 +258,12 @@ export class EventReplica implements Follows {
     }
     const ids = [...new Set(named)]
     if (ids.length === 0 || ids.length >= LEAST_ALONE || ids.some((id) => !this.#awaited.has(id))) return false
-    const rows = database.allOf<EndedRow>(ids, ENDED_ROWS)
-    const isTold = rows.length === ids.length && rows.every((row) => row.seq > this.#told && mayBePacked(row))
-    if (isTold) this.#named_told = ids
+    const rows = database.allOf<EventRow>(ids, ROWS_BY_ID)
+    const isTold = rows.length === ids.length && rows.every((row) => row.seq > this.#told && !row.discarded && mayBePacked(row))
+    if (isTold) {
+      this.#named_told = ids
+      this.#read = rows
+    }
     return isTold
   }
 
@@ -266,12 +277,14 @@ export class EventReplica implements Follows {
     const { scope, counters } = this.#parts
     const { events: held } = this.#held
     const sending = new Set(this.#portion?.events.map(({ id }) => id))
-    const asked = this.#sized(ids).filter(({ id }) => !sending.has(id))
+    const rows = ids.length < LEAST_ALONE ? this.#rowsOf(ids) : null
+    const asked = (rows ?? this.#sized(ids)).filter(({ id }) => !sending.has(id))
     const fresh = asked.filter(({ id, seq }) => seq > this.#told && held.has(id))
     const again = asked.filter(({ id }) => !held.has(id))
     const some = fresh.length < LEAST_ALONE ? [...fresh, ...again] : again
     const traits = new Map(some.map(({ id }) => [id, held.get(id) ?? this.#answered.get(id) ?? UNKNOWN]))
-    const packed = some.length === 0 ? [] : packable(this.#reports(some, traits, 0), scope)
+    const chosen = rows ? rows.filter(({ id }) => traits.has(id)) : this.#rowsOfSome(some)
+    const packed = packable(this.#reportsOf(chosen, traits, 0), scope)
     const given = new Set(packed.map(({ id }) => id))
     this.#told = fresh.reduce((last, { id, seq }) => (given.has(id) ? Math.max(last, seq) : last), this.#told)
     for (const [id, known] of traits) {
@@ -291,21 +304,21 @@ export class EventReplica implements Follows {
       if (counters.told === this.#seq && this.#seq > this.#untold) this.#kept = this.#seq
       if (this.#mark > this.#kept) this.#keep(this.#mark)
       // Without the alarm, which takes many statements to find.
-      const idle = idleText(reportOf(this.#parts))
-      if (idle === this.#written.idle && this.#period === this.#written.period) this.#outbox?.rests(this.name)
-      else if (packed.length > 0 && writes_rows) return outcomesText(packed, told, this.#answeredRow())
+      const own = reportOf(this.#parts)
+      if (idleText(own) === this.#written.idle && this.#period === this.#written.period) this.#outbox?.rests(this.name)
+      else if (packed.length > 0 && writes_rows) return outcomesText(packed, told, this.#answeredRow(own))
     }
     return packed.length === 0 ? null : outcomesText(packed, told)
   }
 
   /** The caller writes it with the outcomes: the scope needs no alarm to report it. */
-  #answeredRow(): ScopeReport {
+  #answeredRow(own: OwnRow): ScopeReport {
     const { alarm, database, now } = this.#parts
     this.#outbox?.rests(this.name)
-    const { row, ...written } = this.#row()
+    const next = alarm.next()
+    const { row, ...written } = this.#row(own, next)
     this.#written = this.#stored = written
     database.write(ROW, written)
-    const next = alarm.next()
     if (next !== null) alarm.by(next)
     return { ...row, updated_at: now() }
   }
@@ -435,13 +448,24 @@ export class EventReplica implements Follows {
 
   /** Events after the number `known` are new to D1. */
   #reports(some: readonly Sized[], traits: TraitChanges['events'], known: number): Report[] {
-    const { database, log, inbox } = this.#parts
-    const rows = database.allOf<EventRow>(
-      some.map(({ seq }) => seq),
-      `SELECT seq, id, payload, trace_id, payload ->> '$.meta.parent_id' AS parent_id, timestamp, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
-          CASE WHEN status = 'dead_lettered' THEN outcome->>'log_seq' END AS failed_at
-        FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
-    )
+    return this.#reportsOf(this.#rowsOfSome(some), traits, known)
+  }
+
+  #rowsOfSome(some: readonly Pick<Sized, 'seq'>[]): readonly EventRow[] {
+    const seqs = some.map(({ seq }) => seq)
+    return seqs.length === 0 ? [] : this.#parts.database.allOf<EventRow>(seqs, ROWS_BY_SEQ)
+  }
+
+  /** The rows of these few events, in order. */
+  #rowsOf(ids: readonly string[]): readonly EventRow[] {
+    const read = this.#read
+    this.#read = []
+    if (ids.length > 0 && ids.length === read.length && read.every(({ id }) => ids.includes(id))) return read
+    return this.#parts.database.allOf<EventRow>(ids, ROWS_BY_ID)
+  }
+
+  #reportsOf(rows: readonly EventRow[], traits: TraitChanges['events'], known: number): Report[] {
+    const { log, inbox } = this.#parts
     const agent = this.#parts.agent().name
     return rows.map(({ seq, discarded, failed_at, ...row }) => ({
       ...row,
@@ -457,9 +481,7 @@ export class EventReplica implements Follows {
   }
 
   /** The scope's row, and texts to compare it. */
-  #row() {
-    const own = reportOf(this.#parts)
-    const at = this.#parts.alarm.next()
+  #row(own = reportOf(this.#parts), at = this.#parts.alarm.next()) {
     // Rounded up to a minute: the sweep looks for alarms that are overdue by more than that.
     const row = { ...own, wake_at: at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS }
     return { row, idle: idleText(own), about: JSON.stringify({ ...row, ...UNSTEADY }), all: JSON.stringify(row), period: this.#period }

@@ -40,10 +40,10 @@ export class SettingsStore {
 
   constructor(parts: SettingsStoreParts) {
     this.#parts = parts
-    const usable = this.#usable(parts.database.read<SettingsPatch>('settings', {}))
-    this.#set = usable.set
-    this.unusable = usable.unusable
-    ;[this.#agent, this.#settings] = this.#effective(this.#set)
+    const { set, unusable, effective } = this.#usable(parts.database.read<SettingsPatch>('settings', {}))
+    this.#set = set
+    this.unusable = unusable
+    ;[this.#agent, this.#settings] = effective
   }
 
   /** True if the scope or its agent says whether it learns. */
@@ -104,25 +104,25 @@ export class SettingsStore {
   }
 
   /** Drops invalid stored settings: failing would make them uncorrectable. */
-  #usable(kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
+  #usable(kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string>; effective: [Agent, Settings] } {
     const unusable = new Map<string, string>()
-    if (this.#flaw(kept) === null) return { set: kept, unusable }
+    const whole = this.#tried(kept)
+    if (whole.ok) return { set: kept, unusable, effective: whole.effective }
     // Check each setting alone, only if the whole is invalid, to keep waking cheap.
     const set: Record<string, unknown> = {}
     for (const [name, value] of Object.entries(kept)) {
-      const flaw = this.#flaw({ [name]: value })
-      if (flaw === null) set[name] = value
-      else unusable.set(name, flaw)
+      const alone = this.#tried({ [name]: value })
+      if (alone.ok) set[name] = value
+      else unusable.set(name, alone.flaw)
     }
-    return { set, unusable }
+    return { set, unusable, effective: this.#effective(set) }
   }
 
-  #flaw(set: SettingsPatch): string | null {
+  #tried(set: SettingsPatch): { ok: true; effective: [Agent, Settings] } | { ok: false; flaw: string } {
     try {
-      this.#effective(set)
-      return null
+      return { ok: true, effective: this.#effective(set) }
     } catch (error) {
-      return messageOf(error)
+      return { ok: false, flaw: messageOf(error) }
     }
   }
 

@@ -16,6 +16,7 @@ import { searchListings } from '../store/listings.ts'
 import { measureListings } from '../discovery/measure.ts'
 
 const MOST_FOUND = 20
+const invocation = z.strictObject({ service: z.string().min(1).max(200), input: z.record(z.string(), z.unknown()).default({}) })
 
 type Executing<Input> = Omit<ToolDefinition<Input>, 'description' | 'input'>
 
@@ -160,7 +161,7 @@ const contractTools = (trader: Trader) => ({
   'genesis_contracts.invoke': defineTool({
     keyed_by_call: true,
     description: 'Calls the skill or reflex of a contract in force. It is paid for if it is served.',
-    input: z.strictObject({ service: z.string().min(1).max(200), input: z.record(z.string(), z.unknown()).default({}) }),
+    input: invocation,
     execute: ({ service, input }, call) =>
       invoke(trader, {
         service,
