@@ -21,12 +21,25 @@ export async function writeFigures(lines: readonly Line[], peers: readonly PeerL
     const values = [`${number(ours)} ${unit}`, bare === null ? '' : `${number(bare)} ${unit}`, ratio?.toFixed(2) ?? '']
     return `| \`${name}\`: ${what} | ${values.join(' | ')} | ${target}${ok ? '' : ', missed'} |`
   })
-  if (rows.length > 0) await replaceRows('| figure | Reflex |', rows)
+  await replaceNamed(
+    '| figure | Reflex |',
+    rows,
+    lines.map(({ name }) => `| \`${name}\`: `),
+  )
   const others = peers.map(({ name, figures: { throughput_eps, p50_ms, p99_ms } }) => {
     const values = [throughput_eps, p50_ms, p99_ms].map((value) => (value === undefined ? '' : number(value)))
     return `| ${[name, ...values].join(' | ')} |`
   })
-  if (others.length > 0) await replaceRows('| peer | events/s |', others)
+  await replaceNamed(
+    '| peer | events/s |',
+    others,
+    peers.map(({ name }) => `| ${name} |`),
+  )
+}
+
+/** The rows of what was not measured stay. */
+async function replaceNamed(head: string, rows: readonly string[], starts: readonly string[]): Promise<void> {
+  if (rows.length > 0) await replaceRows(head, rows, (row) => starts.some((start) => row.startsWith(start)))
 }
 
 /** Writes what one measurement of what is large found, in place of its rows of before. */
@@ -38,15 +51,20 @@ export async function writeScale(name: string, lines: readonly ScaleLine[]): Pro
   await replaceRows('| bench | what', rows, (row) => row.startsWith(`| \`${name}\` |`))
 }
 
-/** Replaces rows of the table with this head: all, or those that are replaced, at its end. */
-async function replaceRows(head: string, rows: readonly string[], isReplaced: (row: string) => boolean = () => true): Promise<void> {
-  const page = (await readFile(PAGE, 'utf8')).split('\n')
-  const start = page.findIndex((line) => line.startsWith(head))
+async function replaceRows(head: string, rows: readonly string[], isReplaced?: (row: string) => boolean): Promise<void> {
+  await writeFile(PAGE, withRows(await readFile(PAGE, 'utf8'), { head, rows, isReplaced }))
+}
+
+type Table = { head: string; rows: readonly string[]; isReplaced?: ((row: string) => boolean) | undefined }
+
+/** The page with these rows in place of those that are replaced, or all, of the table with this head. */
+export function withRows(page: string, { head, rows, isReplaced = () => true }: Table): string {
+  const lines = page.split('\n')
+  const start = lines.findIndex((line) => line.startsWith(head))
   if (start < 0) throw new Error(`${PAGE} has no table that begins with ${head}`)
-  const end = page.findIndex((line, index) => index > start && !line.startsWith('|'))
-  const kept = page.slice(start + 2, end).filter((row) => !isReplaced(row))
-  page.splice(start + 2, end - start - 2, ...kept, ...rows)
-  await writeFile(PAGE, page.join('\n'))
+  const end = lines.findIndex((line, index) => index > start && !line.startsWith('|'))
+  const kept = lines.slice(start + 2, end).filter((row) => !isReplaced(row))
+  return lines.toSpliced(start + 2, end - start - 2, ...kept, ...rows).join('\n')
 }
 
 function rowOf({ event, how, per_event, dollars }: CostLine): string {

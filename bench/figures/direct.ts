@@ -53,7 +53,7 @@ export const directPath: Figure = {
 
 export const reflexDirect: Figure = {
   name: 'reflex-direct',
-  what: 'the same with 20 events a request, each answered by a reflex',
+  what: 'POST /v1/scopes/:scope/events with 20 events a request, each answered by a reflex',
   unit: 'events/s',
   target: { at_least: 3000 },
   async ours(reflex, bench) {

@@ -70,21 +70,21 @@ export const socket = figureOf('ack', {
 
 export const socketTurn = figureOf('turn', {
   name: 'socket-turn',
-  what: 'the same to the outcome of a turn that says no',
-  target: { at_most: 1.5 },
+  what: 'one WebSocket, from an event to the outcome of a turn that says no, against insert and echo',
+  target: { at_most: 2 },
   worst: 24,
 })
 
 export const socketReply = figureOf('reply', {
   name: 'socket-reply',
-  what: "the same to a reflex's reply",
+  what: "one WebSocket, from an event to a reflex's reply, against insert and echo",
   target: { at_most: 1.5 },
   worst: 10,
 })
 
 export const socketReflex = figureOf('reflex', {
   name: 'socket-reflex',
-  what: 'the same to the outcome of an event that a reflex answers',
-  target: { at_most: 1.5 },
+  what: 'one WebSocket, from an event to its outcome by a reflex, against insert and echo',
+  target: { at_most: 1.3 },
   worst: 10,
 })
