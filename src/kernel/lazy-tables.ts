@@ -1,6 +1,6 @@
 /**
  * `changes`: the table that the statement writes. `inserts`: whether it may add a row to it.
- * `needs_rows`: it has no effect, and no row but of an aggregate, while all its tables are empty.
+ * `needs_rows`: it has no effect, and no row, while all its tables are empty.
  */
 type TablesNamed = {
   changes: string | null
@@ -16,7 +16,8 @@ const STEP = /^\s*(CREATE TABLE|CREATE (?:UNIQUE )?INDEX \S+ ON|ALTER TABLE)\s+[
 const CHANGES = /\b(INSERT(?:\s+OR\s+\w+)?\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)\s+[`"]?(\w+)/i
 /** A `(` is rows from elsewhere, as a name that the schema does not have is. */
 const NAMES = /\b(?:FROM|JOIN|INTO|UPDATE)\s+[`"]?(\w+|\()/gi
-const UNITES = /\bUNION\b/i
+/** They have a row without rows, or may have. */
+const COUNTS = /\bUNION\b|\b(?:count|min|max|sum|total|avg|exists|group_concat|json_group_\w+)\s*\(/i
 const COLUMNS = /^\t`(\w+)`|\bADD `(\w+)`/gm
 const ADDED = /\bADD (`[^;]+)/
 const LAST_COLUMN = /^(\t`.*?)(,?)$(?![\s\S]*^\t`)/m
@@ -79,7 +80,7 @@ export class Schema {
       changes: this.#tables.has(changed) ? changed : null,
       inserts: /^insert/i.test(kind),
       needs_rows:
-        NEEDS_ROWS.test(text) && tables.size > 0 && Array.from(tables).every((name) => this.#tables.has(name)) && !UNITES.test(text),
+        NEEDS_ROWS.test(text) && tables.size > 0 && Array.from(tables).every((name) => this.#tables.has(name)) && !COUNTS.test(text),
       tables: Array.from(tables).filter((name) => this.#tables.has(name)),
       shadowed: new Map(),
     }

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Schema } from '../../../src/kernel/lazy-tables.ts'
+import { LazyTables, Schema } from '../../../src/kernel/lazy-tables.ts'
 import { openScopeStorage } from '../../support/scope-storage.ts'
 import { assertProperty } from '../../support/property.ts'
 
@@ -32,6 +32,10 @@ const STATEMENTS: readonly (readonly [sql: string, ...params: (string | number)[
   [`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i, (SELECT count(*) FROM guard) AS guards FROM n`],
   [`SELECT value FROM json_each('[1,2]') WHERE value NOT IN (SELECT place FROM effects)`],
   [`SELECT nonce FROM used_tickets WHERE EXISTS (SELECT 1 FROM state)`],
+  [`SELECT owner, place FROM effects WHERE status = 'started' ORDER BY place`],
+  [`SELECT g.id FROM guard AS g JOIN effects AS f ON f.owner = g.id`],
+  [`SELECT column1 FROM (VALUES (1), (2)) WHERE column1 NOT IN (SELECT place FROM effects)`],
+  [`SELECT group_concat(id) AS ids FROM guard`],
 ]
 const FAILS = 'INSERT INTO trials (seq, reflex_id, version, action) VALUES (1, NULL, 1, 1)'
 
@@ -72,6 +76,15 @@ describe('tables that their first rows lay', () => {
     expect(tables()).toEqual([])
     database.write('a', 1)
     expect(tables()).toEqual(['state'])
+  })
+
+  test('are not asked for rows while none of those that a statement names is there', () => {
+    const schema = new Schema(['CREATE TABLE `notes` (\n\t`id` text NOT NULL\n);\n', 'CREATE TABLE `states` (\n\t`id` text NOT NULL\n);\n'])
+    const sql = { exec: () => ({ toArray: () => [{ name: 'states' }] }) } as unknown as SqlStorage
+    const tables = new LazyTables(sql, schema)
+    expect(tables.runnable('SELECT id FROM notes ORDER BY id')).toBeNull()
+    for (const text of ['SELECT count(*) AS n FROM notes', 'SELECT id FROM states UNION SELECT id FROM notes', 'SELECT id FROM states'])
+      expect(tables.runnable(text)).toContain(text)
   })
 
   test('are the same if they are laid whole as after each of their steps', () => {
