@@ -9,6 +9,8 @@ const SMALL = { scopes: 200, events: 10_000 }
 const TOGETHER = 50
 const SENDERS = 4
 const TENTHS = 10
+/** Events of each tenth that are looked up. */
+const LOOKED_UP = 10
 const OBJECTS = /\/do\/.*Scope.*\.sqlite/
 
 const scopeAt = (index: number): string => `ssh/scale-${index}`
@@ -19,9 +21,10 @@ export async function manyScopes({ open, scopes = FULL.scopes, events = FULL.eve
   await filled(small, { scopes: Math.min(SMALL.scopes, scopes), events: Math.min(SMALL.events, events), progress: () => {} })
   const large = await open('large')
   try {
-    const { rates, computed, memory } = await filled(large, { scopes, events, progress })
+    const { rates, computed, memory, ids } = await filled(large, { scopes, events, progress })
     progress('reading lists')
     const times = await timesOfLists([small.reflex, large.reflex])
+    const found = await timesOfLookUps(large.reflex, ids)
     const disk = await bytesOn(large.folder, OBJECTS)
     const [first = Number.NaN, last = Number.NaN] = [rates[0], rates.at(-1)]
     const [at_first = Number.NaN, at_last = Number.NaN] = [computed[0], computed.at(-1)]
@@ -37,6 +40,8 @@ export async function manyScopes({ open, scopes = FULL.scopes, events = FULL.eve
           at_most: 1.5,
         }),
       ),
+      line('an event by its id without its scope, median of all times', found.by_id, 'ms', { at_most: 100 }),
+      line('a trace by its id, with its tree, median of all times', found.by_trace, 'ms', { at_most: 100 }),
     ]
   } finally {
     await small.stop()
@@ -46,16 +51,19 @@ export async function manyScopes({ open, scopes = FULL.scopes, events = FULL.eve
 
 type Filled = Pick<Required<ScaleOptions>, 'progress'> & { scopes: number; events: number }
 
-/** The rate and the ms of CPU for an event of each tenth, and the most memory after one. */
+/** The rate and the ms of CPU for an event of each tenth, the most memory after one, and ids of some events. */
 async function filled({ reflex, folder }: Place, { scopes, events, progress }: Filled) {
   const rates: number[] = []
   const computed: number[] = []
+  const ids: string[] = []
   let memory = 0
   for (let tenth = 0; tenth < TENTHS; tenth += 1) {
     const from = (tenth * events) / TENTHS
     const scopeOf = (index: number) => scopeAt(Math.floor((from + index) / TOGETHER) % scopes)
     const lines = loginLines(events / TENTHS, scopeOf)
     const sent = batches(lines, 2 * TOGETHER)
+    const every = Math.ceil(lines.length / LOOKED_UP)
+    ids.push(...lines.flatMap(({ id }, index) => (index % every === 0 ? [id] : [])))
     const last = [...new Set(lines.slice(-20 * TOGETHER).map(({ scope }) => scope))]
     const before = await computedOn(folder)
     rates.push(
@@ -78,7 +86,7 @@ async function filled({ reflex, folder }: Place, { scopes, events, progress }: F
     return inboxes.open === 0 && inboxes.scopes >= Math.min(scopes, events / TOGETHER)
   }
   await until(known, { pause_ms: 1000, what: 'D1 to know all scopes', timeout_ms: 900_000 })
-  return { rates, computed, memory }
+  return { rates, computed, memory, ids }
 }
 
 /** The lists, and the requests of the overview. */
@@ -109,4 +117,21 @@ async function timesOfLists(servers: readonly ReflexClient[]): Promise<{ path: s
     found.push({ path, ms: samples.map(median) })
   }
   return found
+}
+
+/** The median times to find an event by its id, and a trace, in D1 and then in its scope. */
+async function timesOfLookUps({ url, headers }: ReflexClient, ids: readonly string[]): Promise<{ by_id: number; by_trace: number }> {
+  const by_id: number[] = []
+  const by_trace: number[] = []
+  const timed = async (path: string, times: number[]) => {
+    const start = performance.now()
+    const text = await send(`${url}${path}`, { headers })
+    times.push(performance.now() - start)
+    return text
+  }
+  for (const id of ids) {
+    const { trace_id } = JSON.parse(await timed(`/v1/events/${id}`, by_id)) as { trace_id: string }
+    await timed(`/v1/traces/${trace_id}`, by_trace)
+  }
+  return { by_id: median(by_id), by_trace: median(by_trace) }
 }
