@@ -1,6 +1,4 @@
-import { createHash } from 'node:crypto'
-
-export const hashOf = (value: string): string => createHash('sha256').update(value).digest('hex').slice(0, 16)
+import { textHash } from './hash.ts'
 
 /** Lines of one prompt that are looked at, and texts of an event that are looked for in them. */
 const MOST_LINES = 500
@@ -25,5 +23,5 @@ export function linesOf(text: string, data: readonly string[]): string[] {
   return text
     .split('\n', MOST_LINES)
     .filter((line) => line.trim() !== '' && !quoted.some((part) => line.includes(part)))
-    .map((line) => hashOf(VARIES.reduce((left, pattern) => left.replaceAll(pattern, '#'), line.trim())))
+    .map((line) => textHash(VARIES.reduce((left, pattern) => left.replaceAll(pattern, '#'), line.trim())))
 }

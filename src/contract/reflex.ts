@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { jsonHash } from '../base/json-hash.ts'
+import { jsonHash } from '../base/hash.ts'
 import { action, actionsIn, readsOutputs, toolCallOf, type Action } from './action.ts'
 import type { ScopeLicence } from './licence.ts'
 import type { InMs } from '../base/time.ts'

@@ -1,4 +1,4 @@
-import { hashOf } from '../base/prompt-lines.ts'
+import { textHash } from '../base/hash.ts'
 
 /** Hashes of the lines of the system messages, and of the tools, that one turn's calls showed. */
 export type ShownToModel = { lines: readonly string[]; tools: readonly string[] }
@@ -38,8 +38,8 @@ export const beginIdentity = (
   shown: ShownToModel,
   { restless = false, named }: { restless?: boolean; named?: string | undefined } = {},
 ): Identity => ({
-  prompt_hash: named ?? hashOf(shown.lines.toSorted().join()),
-  tools_hash: hashOf(shown.tools.toSorted().join()),
+  prompt_hash: named ?? textHash(shown.lines.toSorted().join()),
+  tools_hash: textHash(shown.tools.toSorted().join()),
   lines: countsOf(shown.lines),
   tools: countsOf(shown.tools),
   new_lines: {},

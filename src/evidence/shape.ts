@@ -1,5 +1,5 @@
+import { textHash } from '../base/hash.ts'
 import { isJsonFields, type Json } from '../base/json.ts'
-import { hashOf } from '../base/prompt-lines.ts'
 
 /** Fields that every event has. */
 const COMMON = new Set(['id', 'scope', 'source', 'timestamp', 'meta', 'type'])
@@ -8,7 +8,7 @@ const DEEPEST = 4
 /** A hash of the type of an event and of the names and kinds of its fields, without any value. */
 export function shapeOf(event: { type: string }): string {
   const own = Object.entries(event).filter(([name]) => !COMMON.has(name))
-  return hashOf(`${event.type} ${kindOf(Object.fromEntries(own), 0)}`).slice(0, 8)
+  return textHash(`${event.type} ${kindOf(Object.fromEntries(own), 0)}`).slice(0, 8)
 }
 
 function kindOf(value: Json, depth: number): string {

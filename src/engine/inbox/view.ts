@@ -66,8 +66,8 @@ export class InboxView {
   /** Time of the next retry or lease expiry. */
   nextDue(now: number): number | null {
     const { retry = null, lease = null } = this.#database.first<{ retry: number | null; lease: number | null }>(NEXT_DUE, now) ?? {}
-    const times = [retry, lease === UNTIL_SETTLED ? null : lease].filter((at) => at !== null)
-    return times.length > 0 ? Math.min(...times) : null
+    const at = Math.min(retry ?? UNTIL_SETTLED, lease ?? UNTIL_SETTLED)
+    return at === UNTIL_SETTLED ? null : at
   }
 
   /** First and last acceptance of the pending events, for the debounce. */

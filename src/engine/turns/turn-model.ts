@@ -2,7 +2,7 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provid
 import { wrapLanguageModel } from 'ai'
 import { withEarlierActs } from '../../agent/earlier-acts.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-import { jsonHash, SHORT_HASH } from '../../base/json-hash.ts'
+import { jsonHash, SHORT_HASH } from '../../base/hash.ts'
 import { linesOf } from '../../base/prompt-lines.ts'
 import { modelForSession } from '../../skills/model/model.ts'
 import { isModelAsked } from '../../contract/model-asked.ts'

@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto'
 import type { z } from 'zod'
-import { jsonHash } from '../../base/json-hash.ts'
+import { jsonHash } from '../../base/hash.ts'
 import { canonicalJson, isJsonFields, jsonValue } from '../../base/json.ts'
 import { partHash } from '../../traces/ids.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { byteLength, hashJson } from '../../base/json.ts'
-import { jsonHash } from '../../base/json-hash.ts'
+import { jsonHash } from '../../base/hash.ts'
 import { checkJson, type FieldError } from '../../base/check-json.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { fromZod } from '../../contract/problem.ts'

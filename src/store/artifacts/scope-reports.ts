@@ -1,5 +1,5 @@
+import { textHash } from '../../base/hash.ts'
 import { jsonChunks } from '../../base/json.ts'
-import { packHash } from '../packs/format.ts'
 
 /**
  * A table with a row for each version and scope, and the column that scopes report. `is_newest`:
@@ -21,7 +21,7 @@ export async function tellReports(db: D1Database, of: Reports, { scope, seq, rep
     WHERE excluded.updated_at >= ${table}.updated_at AND excluded.${column} IS NOT ${table}.${column}`
   const chunks = jsonChunks(reports.map((report) => JSON.stringify(report)))
   if (chunks.length > 0)
-    await db.batch(chunks.map((chunk) => db.prepare(upsert).bind(chunk, scope, now, ...(isNumbered ? [seq, packHash(scope)] : []))))
+    await db.batch(chunks.map((chunk) => db.prepare(upsert).bind(chunk, scope, now, ...(isNumbered ? [seq, textHash(scope)] : []))))
 }
 
 export async function forgetReports(db: D1Database, table: Reports['table'], before: number, limit: number): Promise<number> {

@@ -1,5 +1,6 @@
+import { textHash } from '../../base/hash.ts'
 import { msOf, nameOf, withoutRow } from '../queued.ts'
-import { HASH_DIGITS, packHash, type PackedEvent } from './format.ts'
+import { HASH_DIGITS, type PackedEvent } from './format.ts'
 import { INDEX_LEVELS, indexPlace, INDEX_SLOT, ENTRY_BYTES, NAME_DIGITS, shareIn } from './index-place.ts'
 import { noGaps } from './missing.ts'
 import { packDatabases } from '../store.ts'
@@ -35,7 +36,7 @@ type Indexed = { hash: string; packs: string; found: string }
 
 /** Ids of the packs that may have one of these ids of events or traces. */
 async function packsWith(db: D1Database, texts: readonly string[], since: number): Promise<string[]> {
-  const hashes = texts.map(packHash)
+  const hashes = texts.map(textHash)
   const { few, most } = PACKS_OF_HASH
   const [small, indexed] = await db.batch<Indexed & { id: string }>([
     db.prepare(SMALL).bind(JSON.stringify(hashes), since),

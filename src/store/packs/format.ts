@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
-import { createHash } from 'node:crypto'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { messageOf } from '../../base/error-text.ts'
+import { SHORT_HASH, textHash } from '../../base/hash.ts'
 import { Problem } from '../../contract/problem.ts'
 import { BITS, msOf, SLOT } from '../queued.ts'
 
@@ -109,10 +109,9 @@ export function decodePack(id: string, data: string): PackedEvent[] {
 }
 
 /** Hexadecimal digits of a hash of an id or a trace. */
-export const HASH_DIGITS = 16
-export const packHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, HASH_DIGITS)
+export const HASH_DIGITS = SHORT_HASH
 
 /** The hashes by which look-ups find the pack of these events. */
 export const hashesOf = (events: readonly Pick<PackedEvent, 'id' | 'trace_id'>[]): string[] => [
-  ...new Set(events.flatMap(({ id, trace_id }) => [packHash(id), packHash(trace_id)])),
+  ...new Set(events.flatMap(({ id, trace_id }) => [textHash(id), textHash(trace_id)])),
 ]

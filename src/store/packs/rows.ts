@@ -1,8 +1,9 @@
 import { messageOf } from '../../base/error-text.ts'
+import { textHash } from '../../base/hash.ts'
 import { warn } from '../../base/warn.ts'
 import { msOf, nameOf, PLACE_BIT, SLOT } from '../queued.ts'
 import type { PackDatabase } from '../store.ts'
-import { packHash, encodePack, hashesOf, decodePack, PackDamaged, type PackedEvent } from './format.ts'
+import { encodePack, hashesOf, decodePack, PackDamaged, type PackedEvent } from './format.ts'
 import { DatabaseAway } from './missing.ts'
 
 /**
@@ -40,7 +41,7 @@ const MOST_NAMED = 100
 /** A place in the upper half of a millisecond, in the scope's order; each copy has the same. */
 export function placeOf({ scope, filed, nth }: { scope: string; filed: number; nth: number }): bigint {
   const mask = PLACE_BIT - 1n
-  return BigInt(filed) * SLOT + PLACE_BIT + ((BigInt(`0x${packHash(scope)}`) + BigInt(nth)) & mask)
+  return BigInt(filed) * SLOT + PLACE_BIT + ((BigInt(`0x${textHash(scope)}`) + BigInt(nth)) & mask)
 }
 
 export const DAY_MS = 86_400_000

@@ -1,5 +1,5 @@
+import { textHash } from '../../base/hash.ts'
 import { messageOf } from '../../base/error-text.ts'
-import { packHash } from './format.ts'
 
 /**
  * A table with the values of many scopes in a row, under a key. A row has the scopes whose hash
@@ -48,7 +48,7 @@ export async function foldScopes<Value>(
   const asked = (sql: string, names: Iterable<string>) => db.prepare(sql).bind(JSON.stringify([...names]), ...key)
   const { results: there } = await asked(`SELECT part FROM ${packs} WHERE ${where} AND ?1 = ?1`, []).all<{ part: string }>()
   const names = there.map(({ part }) => part)
-  const placed = Map.groupBy(scopes, ([scope]) => placeIn(names, packHash(scope)))
+  const placed = Map.groupBy(scopes, ([scope]) => placeIn(names, textHash(scope)))
   const [owned, rows] = await db.batch<Row & { scope: string; seq: number }>([
     asked(`SELECT scope, seq FROM ${own} WHERE ${where} AND scope IN ${listed}`, scopes.keys()),
     asked(`SELECT part, revision, json(scopes) AS scopes, seqs FROM ${packs} WHERE ${where} AND part IN ${listed}`, placed.keys()),
@@ -123,7 +123,7 @@ function written<Value>(
   }
   const whole = put(part, scopes)
   if (whole.size <= MOST_PART || scopes.size === 1 || part.length >= MOST_DIGITS) return [whole.statement]
-  const smaller = Map.groupBy(scopes, ([scope]) => packHash(scope).slice(0, part.length + 1))
+  const smaller = Map.groupBy(scopes, ([scope]) => textHash(scope).slice(0, part.length + 1))
   return [
     ...Array.from(smaller, ([name, some]) => put(name, some).statement),
     db.prepare(`DELETE FROM ${table.packs} WHERE ${isKey(table, 1)} AND part = ?1`).bind(part, ...key),

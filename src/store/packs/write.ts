@@ -1,9 +1,10 @@
+import { textHash } from '../../base/hash.ts'
 import { jsonChunks } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
 import { nameOf } from '../queued.ts'
 import { scopeStatements, type ScopeReport } from '../scope-rows.ts'
 import { packDatabases } from '../store.ts'
-import { packHash, type PackedEvent } from './format.ts'
+import { type PackedEvent } from './format.ts'
 import { type Inserted, inOrder, lettersOfPacked, packStatement, portionsOf, rowsOfPacked } from './rows.ts'
 import { toldText, waitStatements, type FeatureAnswers } from './told.ts'
 
@@ -70,7 +71,7 @@ async function packElsewhere(
   const databases = packDatabases(store)
   const [first] = events
   if (databases.length === 1 || !first) return null
-  const chosen = databases[Number(BigInt(`0x${packHash(nameOf(first))}`) % BigInt(databases.length))]
+  const chosen = databases[Number(BigInt(`0x${textHash(nameOf(first))}`) % BigInt(databases.length))]
   if (!chosen || chosen.db === store) return null
   try {
     return { db: chosen.db, answers: await chosen.db.batch<Inserted>(packsIn(chosen.db)) }

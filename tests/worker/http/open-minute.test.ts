@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { beforeEach, expect, test } from 'vitest'
-import { sumStatistics, writeStatistics } from '../../../src/features/statistics/store/query.ts'
+import { sumStatistics } from '../../../src/features/statistics/store/query.ts'
+import { writeStatistics } from '../../../src/features/statistics/store/write.ts'
 import { sumEnded, sumOpenMinutes } from '../../../src/features/statistics/store/sums.ts'
 
 const MINUTE_MS = 60_000

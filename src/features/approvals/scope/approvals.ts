@@ -23,7 +23,7 @@ import type { ProofInScope } from '../../proof/scope/in-scope.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { inBackground } from '../../../engine/log/failures.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
-import { jsonHash, SHORT_HASH } from '../../../base/json-hash.ts'
+import { jsonHash, SHORT_HASH } from '../../../base/hash.ts'
 import type { StateMove, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 

@@ -1,4 +1,4 @@
-import { jsonHash } from '../../../base/json-hash.ts'
+import { jsonHash } from '../../../base/hash.ts'
 import type { Database, Unit } from '../../../kernel/unit.ts'
 
 const KEY = 'allowed_calls'

@@ -1,9 +1,9 @@
+import { textHash } from '../../../base/hash.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { Teacher } from '../../../contract/certificate.ts'
 import { modelName } from '../../../models/resolve-model.ts'
 import { teacherChange } from '../../../evidence/certificate.ts'
 import { beginIdentity, type Identity, showIdentity } from '../../../evidence/identity.ts'
-import { hashOf } from '../../../base/prompt-lines.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
@@ -80,4 +80,4 @@ export class TeacherWatch {
   }
 }
 
-const setBy = ({ instructions }: Settings): string | null => (instructions === undefined ? null : hashOf(instructions))
+const setBy = ({ instructions }: Settings): string | null => (instructions === undefined ? null : textHash(instructions))

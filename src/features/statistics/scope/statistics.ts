@@ -11,7 +11,7 @@ import {
 } from '../contract/statistics.ts'
 import { foldEntry } from '../../../traces/entries/table.ts'
 import { addTurn, emptyFold, type Add, type FoldRecord } from '../../../traces/entries/kind.ts'
-import { writeStatistics } from '../store/query.ts'
+import { writeStatistics } from '../store/write.ts'
 import type { PackedStatistics } from '../store/packed.ts'
 import type { Committed, Follows, Log } from '../../../engine/log/log.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'

@@ -1,15 +1,12 @@
+import { textHash } from '../../../base/hash.ts'
 import { isJsonFields } from '../../../base/json.ts'
-import { packHash } from '../../../store/packs/format.ts'
-import { foldScopes, isNewestIn, isShownIn, mayHave, type Newest, type PartsTable } from '../../../store/packs/scope-parts.ts'
+import { foldScopes, isShownIn, mayHave, type Newest } from '../../../store/packs/scope-parts.ts'
 import { buckets, families, type BucketRow, type StatisticsValues } from '../contract/statistics.ts'
 import { sortNow } from '../../../store/packs/told.ts'
-import { changeStatements } from './changes.ts'
+import { changeStatements, PACKS } from './write.ts'
 
 /** The absolute numbers of a scope's changed buckets, for the caller that packs its outcomes. */
 export type PackedStatistics = { scope: string; seq: number; rows: BucketRow[] }
-
-/** The numbers of scopes with few events, by bucket. */
-const PACKS: PartsTable = { packs: 'statistics_packs', own: 'statistics', key: ['family', 'bucket', 'start'] }
 
 /** The statistics of an answer, as the queue or a scope has it; null if it cannot be read. */
 function statisticsIn(value: unknown): PackedStatistics | null {
@@ -63,19 +60,13 @@ type Totals = Record<string, number>
 /** The totals of these scopes, by scope. */
 export async function scopeTotals(db: D1Database, scopes: readonly string[]): Promise<Map<string, Totals>> {
   if (scopes.length === 0) return new Map()
-  const asked = JSON.stringify(scopes.map((scope) => [scope, packHash(scope)]))
+  const asked = JSON.stringify(scopes.map((scope) => [scope, textHash(scope)]))
   const { results } = await db.prepare(TOTALS).bind(asked).all<{ scope: string; total: string | null }>()
   return new Map(results.flatMap(({ scope, total }) => (total === null ? [] : [[scope, JSON.parse(total) as Totals]])))
 }
 
 /** SQL that is true for values of a scope in a part that no row of its own hides. */
 export const isShown = (bucket: string, scope: string): string => isShownIn(PACKS, bucket, scope)
-
-/**
- * SQL that is true for a row of a scope's own, unless a part has newer values. `?2`, `?3` and `?4`
- * are the scope, the entry of its log and its hash.
- */
-export const IS_NEWEST = isNewestIn(PACKS, { column: (name) => `value->>'${name}'`, scope: '?2', seq: '?3', hash: '?4' })
 
 const IN_ALL = (row: string) => `${row}.family = 'scope' AND ${row}.bucket = 'all' AND ${row}.start = 0`
 const TOTALS = `SELECT s.scope AS scope, s."values" -> '$.""' AS total

@@ -1,34 +1,18 @@
+import { textHash } from '../../../base/hash.ts'
 import { and, count, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../../../base/json.ts'
 import { bucketsOf, bucketStart, bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../contract/statistics.ts'
 import { patternMatchesSql, prefixOf } from '../../../contract/principal.ts'
-import { packHash } from '../../../store/packs/format.ts'
 import { hasFailed } from '../../../store/artifacts/skill-tests.ts'
-import { changeStatements } from './changes.ts'
 import { mayHave } from '../../../store/packs/scope-parts.ts'
-import { IS_NEWEST, isShown, sortStatisticsNow } from './packed.ts'
+import { isShown, sortStatisticsNow } from './packed.ts'
 import { sumOpenNow } from './sums.ts'
 import { readableBy } from '../../../store/artifacts/patterns.ts'
 import { artifacts, artifactVersions } from '../../../store/artifacts/tables.ts'
 
 /** Sorts after every character of a scope. */
 const LAST = '\u007F'
-
-/**
- * Writes absolute values, which include the log of the scope up to `seq`: a repetition changes
- * nothing, and neither do values that D1 writes later than newer ones. The sums of the buckets are
- * dropped in the same transaction.
- */
-export async function writeStatistics(db: D1Database, scope: string, rows: readonly BucketRow[], seq = 0): Promise<void> {
-  const chunks = jsonChunks(rows.map((row) => JSON.stringify(row)))
-  if (chunks.length === 0) return
-  await db.batch([...chunks.map((chunk) => db.prepare(UPSERT).bind(chunk, scope, seq, packHash(scope))), ...changeStatements(db, rows)])
-}
-
-const UPSERT = `INSERT INTO statistics (family, bucket, start, scope, "values", seq)
-  SELECT value->>'family', value->>'bucket', value->>'start', ?2, value->'values', ?3 FROM json_each(?1) WHERE ${IS_NEWEST}
-  ON CONFLICT (family, bucket, start, scope) DO UPDATE SET "values" = excluded."values", seq = excluded.seq WHERE excluded.seq >= statistics.seq`
 
 /** `keys`: names of numbers, a histogram's without the bucket. `since`, `until`: starts, in ms. */
 export type StatisticsQuery = {
@@ -230,7 +214,7 @@ function rangesOf(patterns: readonly string[]): Range[] {
       return { first: prefix, end: `${prefix}${LAST}`, prefix: is_exact ? prefix : null, hash: null, is_exact }
     }),
     // A space sorts before every character of a scope.
-    ...Array.from(exact, (scope): Range => ({ first: scope, end: `${scope} `, prefix: null, hash: packHash(scope), is_exact: true })),
+    ...Array.from(exact, (scope): Range => ({ first: scope, end: `${scope} `, prefix: null, hash: textHash(scope), is_exact: true })),
   ]
 }
 

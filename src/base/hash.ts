@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson } from './json.ts'
 
-/** The digits of a hash that tells values of one scope apart. */
+/** The digits of a hash that tells values of one scope, or the names in a deployment, apart. */
 export const SHORT_HASH = 16
+
+/** The first digits of SHA-256 of a text, in hex. Values are stored: they never change. */
+export const textHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, SHORT_HASH)
 
 /**
  * SHA-256 of canonical JSON in hex, or its first digits. As `hashJson`, but at once, by Node's

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { jsonHash, SHORT_HASH } from '../../../src/base/json-hash.ts'
+import { jsonHash, SHORT_HASH, textHash } from '../../../src/base/hash.ts'
 import { canonicalJson, hashJson } from '../../../src/base/json.ts'
-import { hashOf } from '../../../src/base/prompt-lines.ts'
 import { skillAct } from '../../../src/contract/reflex.ts'
 import { senderOf, senderOfKey } from '../../../src/contract/sender.ts'
 
@@ -13,7 +12,7 @@ test('the hash of a value is the one that is stored of it, whatever the order of
   expect(jsonHash(value)).toBe(HASH)
   expect(jsonHash(other_order)).toBe(HASH)
   expect(jsonHash(value, 32)).toBe(HASH.slice(0, 32))
-  expect(jsonHash(value, SHORT_HASH)).toBe(hashOf(canonicalJson(other_order)))
+  expect(jsonHash(value, SHORT_HASH)).toBe(textHash(canonicalJson(other_order)))
   expect(await hashJson(value)).toBe(HASH)
   expect(skillAct('mail', other_order).inputs_hash).toBe(HASH)
 })
