@@ -57,7 +57,7 @@ async function replaceRows(head: string, rows: readonly string[], isReplaced?: (
 
 type Table = { head: string; rows: readonly string[]; isReplaced?: ((row: string) => boolean) | undefined }
 
-/** The page with these rows in place of those that are replaced, or all, of the table with this head. */
+/** The page with these rows in place of those that are replaced in the table with this head. */
 export function withRows(page: string, { head, rows, isReplaced = () => true }: Table): string {
   const lines = page.split('\n')
   const start = lines.findIndex((line) => line.startsWith(head))

@@ -51,7 +51,10 @@ export async function manyScopes({ open, scopes = FULL.scopes, events = FULL.eve
 
 type Filled = Pick<Required<ScaleOptions>, 'progress'> & { scopes: number; events: number }
 
-/** The rate and the ms of CPU for an event of each tenth, the most memory after one, and ids of some events. */
+/**
+ * The rate and the ms of CPU for an event of each tenth, the most memory after one, and ids of some
+ * events.
+ */
 async function filled({ reflex, folder }: Place, { scopes, events, progress }: Filled) {
   const rates: number[] = []
   const computed: number[] = []

@@ -379,7 +379,7 @@ describe('a replay', () => {
     const turned = (await exported(scope, await accept(scope, 'hi'))).text
     await stubOf(scope).configure({ reflexes: [{ id }] }, 'a test')
     const acted = (await exported(scope, await accept(scope, 'hi'))).text
-    // What the scopes of other tests report would be rows, too.
+    // The reports of other tests would be rows, too.
     const isIdle = async () => {
       const listed = await env.DB.prepare('SELECT scope FROM scopes').all<{ scope: string }>()
       const names = new Set([scope, ...listed.results.map((row) => row.scope)])
