@@ -12,7 +12,7 @@ import { figureTable, measureFigure, type Figure, type Line } from './figure.ts'
 import { directPath, reflexDirect, singleEvents } from './figures/direct.ts'
 import { exported } from './figures/export.ts'
 import { fullInbox } from './figures/inbox.ts'
-import { queueGrouped, queueLone, queuePath, queueRate } from './figures/queue.ts'
+import { queueGrouped, queueLone, queueLoneNew, queuePath, queueRate } from './figures/queue.ts'
 import { ledgerBatches, ledgerSingle } from './figures/ledger.ts'
 import { oneUrl } from './figures/one-url.ts'
 import { overviewPaint } from './figures/overview.ts'
@@ -38,6 +38,7 @@ const figures: Figure[] = [
   queueGrouped,
   queueRate,
   queueLone,
+  queueLoneNew,
   exported,
   directPath,
   reflexDirect,

@@ -49,30 +49,44 @@ export const queueLone: Figure = {
   what: 'a lone event in each of 1,000 scopes, by 50 senders, to the last outcome, against one insert an object',
   unit: 'events/s',
   target: { at_least: 0.2 },
-  ours: async (reflex, { count }) => {
-    const counted = async (scope: string) => ended(await reflex.state(scope))
-    return loneEvents(count(LONE_SCOPES), { scopeOf: (index) => `ssh/lone-${index}`, counted, send: (body) => reflex.publish(body) })
-  },
-  bare: async ({ bare, count }) =>
-    loneEvents(count(LONE_SCOPES), {
-      scopeOf: (index) => `ssh-lone-${index}`,
-      counted: (scope) => bare.count(scope),
-      send: (body) => bare.each(body),
-    }),
+  ...loneFigure('warm'),
 }
 
-type Lone = { scopeOf: (index: number) => string; counted: (scope: string) => Promise<number>; send: (body: string) => Promise<unknown> }
+export const queueLoneNew: Figure = {
+  name: 'queue-lone-new',
+  what: 'a lone event in each of 1,000 new scopes, by 50 senders, to the last outcome, against one insert in a new object',
+  unit: 'events/s',
+  target: { at_least: 0.1 },
+  ...loneFigure('new'),
+}
 
-function loneEvents(count: number, { scopeOf, counted, send }: Lone): Side {
+function loneFigure(scopes: 'warm' | 'new'): Pick<Figure, 'ours' | 'bare'> {
+  return {
+    ours: async (reflex, { count }) => {
+      const counted = async (scope: string) => ended(await reflex.state(scope))
+      return loneEvents(count(LONE_SCOPES), { name: `ssh/lone-${scopes}`, scopes, counted, send: (body) => reflex.publish(body) })
+    },
+    bare: async ({ bare, count }) => {
+      const counted = (scope: string) => bare.count(scope)
+      return loneEvents(count(LONE_SCOPES), { name: `ssh-lone-${scopes}`, scopes, counted, send: (body) => bare.each(body) })
+    },
+  }
+}
+
+type Lone = { name: string; scopes: 'warm' | 'new'; counted: (scope: string) => Promise<number>; send: (body: string) => Promise<unknown> }
+
+function loneEvents(count: number, { name, scopes, counted, send }: Lone): Side {
   let rounds = 0
   const round = async () => {
-    const lines = loginLines(count, scopeOf)
-    const scopes = lines.map(({ scope }) => scope)
+    const prefix = scopes === 'new' ? `${name}-${rounds}` : name
+    const lines = loginLines(count, (index) => `${prefix}-${index}`)
     rounds += 1
+    const due = scopes === 'new' ? 1 : rounds
+    const names = lines.map(({ scope }) => scope)
     const all = (some: readonly string[]) =>
       concurrently(
         some,
-        (scope) => until(async () => (await counted(scope)) >= rounds, { what: `the event of ${scope}`, timeout_ms: 120_000 }),
+        (scope) => until(async () => (await counted(scope)) >= due, { what: `the event of ${scope}`, timeout_ms: 120_000 }),
         LAST,
       )
     const events = await rate(count, async () => {
@@ -81,9 +95,9 @@ function loneEvents(count: number, { scopeOf, counted, send }: Lone): Side {
         send,
         SENDERS,
       )
-      await all(scopes.slice(-LAST))
+      await all(names.slice(-LAST))
     })
-    await all(scopes)
+    await all(names)
     return events
   }
   return { measure: round }
