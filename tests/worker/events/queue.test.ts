@@ -507,6 +507,16 @@ describe('the sweep', () => {
     await alarmIn((storage) => storage.deleteAlarm())
   })
 
+  test('is armed before the answer also where the clock was ahead when it was armed before', async () => {
+    let armed = 0
+    const arm = async () => void (armed += 1)
+    const bindings = { ...env, SWEEPER: { getByName: () => ({ arm }) } as unknown as Env['SWEEPER'] }
+    const scope = freshScope()
+    for (const now of [Date.now() + 86_400_000, Date.now(), Date.now()])
+      await enqueue(bindings, createExecutionContext(), [note(scope, 'a')], now)
+    expect(armed).toBe(2)
+  })
+
   test('by the sweeper survives without a cron: it is armed before the answer, and its alarm comes by itself', async () => {
     const sweeper = env.SWEEPER.getByName('sweeper')
     await sweeper.arm()
