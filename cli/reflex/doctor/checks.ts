@@ -146,6 +146,27 @@ export function scopeToolsCheck(asked: readonly DoctorTools[]): HealthCheck[] {
   return [check('destinations in settings', 'ok', `${detail}; \`destinations\` in the settings says otherwise`)]
 }
 
+/** Calls of tools within the last hour, by tool. */
+export type DoctorCalls = { ended: Record<string, number>; failed: Record<string, number> }
+
+/** Fewer failures of a tool are expected: single calls fail. */
+const LEAST_FAILED = 3
+
+/** The server is well while what its tools call is not: only the counts of calls show it. */
+export function toolCallsCheck({ ended, failed }: DoctorCalls): HealthCheck[] {
+  const tools = Object.entries(failed).flatMap(([tool, count]) => {
+    const of = Math.max(count, ended[tool] ?? 0)
+    return count >= LEAST_FAILED && count * 2 >= of ? [`${count} of ${counted(of, 'call')} of ${tool}`] : []
+  })
+  const hint = 'reflex trace list --status partial lists their traces; reflex trace show ID has the error of each call.'
+  if (tools.length > 0) return [check('tools', 'warning', `failed within ${RECENT} minutes: ${tools.join(', ')}`, hint)]
+  const sum = Object.values(ended).reduce((total, count) => total + count, 0)
+  return [check('tools', 'ok', `${counted(sum, 'call')} within ${RECENT} minutes`)]
+}
+
+/** Minutes whose calls are judged: what has ended for so long is no longer the news. */
+export const RECENT = 15
+
 type Deployment = NonNullable<DoctorHealth['deployment']>
 
 function migrationsCheck({ schema, schema_error }: Deployment): HealthCheck {

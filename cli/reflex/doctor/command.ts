@@ -5,7 +5,8 @@ import type { Colour } from '../../lib/paint.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
 import type { ScopeSummary, ScopeTool } from '../../../src/contract/scope.ts'
-import { checksOf, scopeToolsCheck, type HealthCheck, type DoctorHealth, type DoctorTools, type CheckLevel } from './checks.ts'
+import type { CheckLevel, DoctorHealth, DoctorTools, HealthCheck } from './checks.ts'
+import { checksOf, RECENT, scopeToolsCheck, toolCallsCheck } from './checks.ts'
 
 const marks: Record<CheckLevel, { mark: string; colour: Colour }> = {
   ok: { mark: '✓', colour: 'green' },
@@ -53,9 +54,25 @@ async function examined(api: Api, signal: AbortSignal): Promise<HealthCheck[]> {
     const health = await api.json<DoctorHealth>('/health/detailed', { signal })
     const key: HealthCheck = { name: 'key', level: 'ok', detail: 'accepted', hint: null }
     const checks = checksOf(health, { sent, received: Date.now() })
-    return [connection, key, ...checks, ...scopeToolsCheck(await toolsOfScopes(api, signal))]
+    return [connection, key, ...checks, ...(await callsCheck(api, sent, signal)), ...scopeToolsCheck(await toolsOfScopes(api, signal))]
   } catch (error) {
     return [connection, failed(error instanceof RequestRefused ? 'key' : 'health', error)]
+  }
+}
+
+/** A key that may not read statistics, or a server without them, has no check of them. */
+async function callsCheck(api: Api, now: number, signal: AbortSignal): Promise<HealthCheck[]> {
+  const since = new Date(now - RECENT * 60_000).toISOString()
+  const totals = async (metric: string): Promise<Record<string, number>> => {
+    const path = `/v1/stats?metric=${metric}&by=tool&bucket=minute&since=${since}`
+    const { series } = await api.json<{ series: { label: string; total: number }[] }>(path, { signal })
+    return Object.fromEntries(series.map(({ label, total }) => [label, total]))
+  }
+  try {
+    const [ended, failures] = await Promise.all([totals('tool.calls'), totals('tool.failed')])
+    return toolCallsCheck({ ended, failed: failures })
+  } catch {
+    return []
   }
 }
 

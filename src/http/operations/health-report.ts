@@ -88,7 +88,7 @@ export async function modelSilence(db: D1Database): Promise<string | null> {
   const { status, failing_since, last_answer_at, failures, scopes_waiting } = await modelCallReport(db, ['*'])
   if (status !== 'silent') return null
   const answer = last_answer_at === null ? 'it never answered' : `its last answer was at ${last_answer_at}`
-  return `the model does not answer since ${failing_since}: ${failures} calls failed, ${scopes_waiting} scopes wait, ${answer}`
+  return `the model does not answer since ${failing_since}: ${failures} calls failed, ${scopes_waiting === 1 ? '1 scope waits' : `${scopes_waiting} scopes wait`}, ${answer}`
 }
 
 /** Spans that scopes have exported and dropped, as last replicated. */
