@@ -176,8 +176,20 @@ function runLines(run: ShownRun, paint: Paint): string[] {
     ...reachLines(run),
     ...candidates.flatMap((one) => ['', ...candidateLines(one, paint)]),
     ...(rejected.length > 0 ? ['', 'Rejected:'] : []),
-    ...rejected.map((one) => paint('dim', `  ${written(refusalWords(one))}`)),
+    ...rejectedLines(rejected).map((line) => paint('dim', `  ${line}`)),
   ]
+}
+
+/** Refusals of one reason that are shown; varied words make a refusal of each decision. */
+const SHOWN_ALIKE = 3
+
+function rejectedLines(rejected: ShownRun['rejected']): string[] {
+  const alike = Map.groupBy(rejected, ({ reason }) => reason.replace(/ \(\d+ \w+\)$/, ''))
+  return Array.from(alike).flatMap(([reason, all]) => {
+    const shown = all.length > SHOWN_ALIKE + 1 ? all.slice(0, SHOWN_ALIKE) : all
+    const lines = shown.map((one) => written(refusalWords(one)))
+    return shown === all ? lines : [...lines, `… and ${all.length - shown.length} more: ${written(reason)} (--json has all)`]
+  })
 }
 
 /** A line for each act: what it would take, and what can be reached at all. */

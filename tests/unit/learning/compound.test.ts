@@ -59,6 +59,32 @@ describe('a model that calls a tool and then says so', () => {
     ])
   })
 
+  test('teaches words that repeat what tells its decisions apart', async () => {
+    const currency = (index: number) => (index % 3 === 0 ? 'EUR' : 'CHF')
+    const pays = (index: number): [{ type: string; line: string }, EpisodeAct[]] => [
+      { type: 'mail', line: `please refund order k${index} in ${index % 3 === 0 ? 'euro' : 'francs'}` },
+      [...call('refund', { order: `k${index}`, currency: currency(index) }), ...reply(`I refunded order k${index} in ${currency(index)}.`)],
+    ]
+    const episodes = history(300, pays).map(heard)
+    const asked = episode(9000, { type: 'mail', line: 'please refund order k900 in francs' }, [])
+    for (const replies of ['heard', 'by_person'] as const)
+      expect(await actions(episodes, heard(asked), { replies })).toMatchObject([
+        {
+          acts: [
+            { tool: 'refund', args: { order: 'k900', currency: 'CHF' } },
+            { action_type: 'reply', content: 'I refunded order k900 in CHF.' },
+          ],
+        },
+      ])
+  })
+
+  test('teaches nothing where nothing gives the words, and the refusal names the setting', () => {
+    const poems = history(300, (index) => talks(index, `Poem ${(index * 7919) % 9973} for you.`)).map(heard)
+    const { reflexes, refused } = learnReflexes(poems)
+    expect(reflexes).toEqual([])
+    expect(refused.map(({ reason }) => reason).join()).toContain('gives its words, which vary: the setting learning.replies')
+  })
+
   test('teaches nothing where somebody hears words that vary, and the refusal names the setting', () => {
     const { reflexes, refused } = learnReflexes(history(300, (index) => talks(index, phrase(index))).map(heard))
     expect(reflexes).toEqual([])

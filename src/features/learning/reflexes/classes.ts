@@ -141,50 +141,81 @@ function flatten(value: Json, path: ContextPath = [], found: Flat = new Map()): 
   return found
 }
 
-/** Arguments become slots where they can be found; others tell classes apart. */
+type Templates = ReadonlyMap<string, ActionTemplate>
+
+/**
+ * Arguments become slots where they can be found; others tell classes apart. Words come last: those
+ * that nothing gives for all decisions are looked for in each kind of the other arguments, since
+ * words repeat what tells decisions apart, such as the currency of a refund.
+ */
 function* split(decision: string, members: readonly Member[], into: Into): Steps<void> {
-  const names = [...(members[0]?.flat.keys() ?? [])].sort()
+  const all = [...(members[0]?.flat.keys() ?? [])].sort()
+  const isWords = (name: string): boolean => isReplyAt(members[0], name)
+  const names = [...all.filter((name) => !isWords(name)), ...all.filter(isWords)]
   const templates = new Map<string, ActionTemplate>()
   for (const name of names) {
-    const values = members.map(({ flat }) => flat.get(name)?.value ?? null)
-    const shown = keyName(members[0], name)
-    const distinct = new Set(yield* mapped(values, canonicalJson))
-    const isFree = isReplyAt(members[0], name) && members.some(({ words }) => words === 'said')
-    const template = distinct.size === 1 ? null : yield* (isFree ? likeliestWords : templateFor)(members, name)
-    const isMany = distinct.size > MOST_VALUES && distinct.size > members.length / LEAST_DECISIONS
-    let reason: string | null = null
-    if (values.some(isMask)) reason = `its argument ${shown} is masked in the log`
-    else if (template) templates.set(name, template)
-    else if (isFree && distinct.size > 1) reason = 'none of its words could be said again'
-    else if (isMany) reason = `nothing that was seen gives its argument ${shown}`
-    if (reason !== null) {
-      into.refused.push({ decision, episodes: members.length, reason })
-      return
-    }
+    const { template, reason } = yield* argumentOf(members, name)
+    if (template) templates.set(name, template)
+    if (reason === null) continue
+    const kinds = isWords(name) ? yield* kindsBy(members, (other) => !isWords(other) && !templates.has(other)) : []
+    if (kinds.length < 2) into.refused.push({ decision, episodes: members.length, reason })
+    else for (const [key, own] of kinds) if (!isRare(decision, key, own, into)) yield* split(decision, own, into)
+    return
   }
-  const keyOf = (member: Member, isPart: (name: string) => boolean): string =>
-    canonicalJson(
-      Object.fromEntries(
-        names
-          .filter((name) => !templates.has(name) && isPart(name))
-          .map((name) => [keyName(member, name), member.flat.get(name)?.value ?? null]),
-      ),
-    )
-  const keys = yield* mapped(members, (member) => keyOf(member, () => true))
+  yield* classify(decision, members, { templates, into })
+}
+
+/** Looks for an argument. One with neither a template nor a reason tells classes apart. */
+function* argumentOf(members: readonly Member[], name: string): Steps<{ template: ActionTemplate | null; reason: string | null }> {
+  const values = members.map(({ flat }) => flat.get(name)?.value ?? null)
+  if (values.some(isMask)) return { template: null, reason: `its argument ${keyName(members[0], name)} is masked in the log` }
+  const distinct = new Set(yield* mapped(values, canonicalJson))
+  if (distinct.size === 1) return { template: null, reason: null }
+  const isWords = isReplyAt(members[0], name)
+  const isFree = isWords && members.some(({ words }) => words === 'said')
+  const template = yield* (isFree ? likeliestWords : templateFor)(members, name)
+  if (template) return { template, reason: null }
+  if (isFree) return { template, reason: 'none of its words could be said again' }
+  const isMany = distinct.size > MOST_VALUES && distinct.size > members.length / LEAST_DECISIONS
+  if (!isMany) return { template, reason: null }
+  return {
+    template,
+    reason: isWords
+      ? `nothing that was seen gives its words${WORDS_COUNT}`
+      : `nothing that was seen gives its argument ${keyName(members[0], name)}`,
+  }
+}
+
+const WORDS_COUNT = ', which vary: the setting learning.replies says if they are part of the decision'
+
+const keyOf = (member: Member, isPart: (name: string) => boolean): string =>
+  canonicalJson(
+    Object.fromEntries([...member.flat].filter(([name]) => isPart(name)).map(([name, { value }]) => [keyName(member, name), value])),
+  )
+
+/** The members by their values of some arguments. */
+function* kindsBy(members: readonly Member[], isPart: (name: string) => boolean): Steps<[string, Member[]][]> {
+  const keys = yield* mapped(members, (member) => keyOf(member, isPart))
   const kinds = Map.groupBy(members, (_, index) => keys[index] ?? '')
-  for (const [key, own] of [...kinds].sort(([one], [other]) => (one < other ? -1 : 1))) {
+  return [...kinds].sort(([one], [other]) => (one < other ? -1 : 1))
+}
+
+/** True if a kind has too few decisions, which are then refused. */
+function isRare(decision: string, key: string, { length: episodes }: readonly Member[], { refused }: Into): boolean {
+  if (episodes >= LEAST_DECISIONS) return false
+  refused.push({ decision: `${decision} ${key}`, episodes, reason: `it was taken fewer than ${LEAST_DECISIONS} times` })
+  return true
+}
+
+function* classify(decision: string, members: readonly Member[], { templates, into }: { templates: Templates; into: Into }): Steps<void> {
+  for (const [key, own] of yield* kindsBy(members, (name) => !templates.has(name))) {
     const [first] = own
-    if (!first) continue
-    if (own.length < LEAST_DECISIONS) {
-      const reason = `it was taken fewer than ${LEAST_DECISIONS} times`
-      into.refused.push({ decision: `${decision} ${key}`, episodes: own.length, reason })
-      continue
-    }
+    if (!first || isRare(decision, key, own, into)) continue
     const acts = first.acts.map(({ kind, name, input }, place) => ({ kind, name, input: fill(input, [String(place)], templates) }))
     for (const [index, given] of (yield* mapped(own, (member) => isGiven(member, acts))).entries())
       if (given) into.of[own[index]?.index ?? -1] = into.classes.length
     const speaks = withoutWords(first.acts).length < first.acts.length
-    const beside = speaks ? `${decision} ${keyOf(first, (name) => !isReplyAt(first, name))}` : null
+    const beside = speaks ? `${decision} ${keyOf(first, (name) => !templates.has(name) && !isReplyAt(first, name))}` : null
     into.classes.push({ key: `${decision} ${key}`, acts, beside, unheard: own.some(({ unheard }) => unheard) })
   }
 }

@@ -30,11 +30,16 @@ const nothing = {
   ],
   reach: [reach],
 }
+const rare = Array.from({ length: 80 }, (_, index) => ({
+  what: `reply "${index}"`,
+  reason: `it was taken fewer than 8 times (${7 - Math.min(6, index)} decisions)`,
+}))
 const crowd = { sender: 'key:1', n: 60, trusts: ['key:1'] }
 const asked: { path: string; body: string }[] = []
 const answers: Record<string, unknown> = {
   '/v1/learn/runs/r1': run,
   '/v1/learn/runs/varies': nothing,
+  '/v1/learn/runs/rare': { ...nothing, rejected: [...rare, ...nothing.rejected] },
   '/v1/learn/runs/crowd': { ...nothing, episodes: { ...nothing.episodes, crowd } },
   '/v1/reflexes/learned.a': { certificates: [proof(1), proof(2)] },
   '/v1/learn/runs/r1/evidence?candidate=learned.a&part=train&limit=5': { items: [place(1), place(2)], next_cursor: '2' },
@@ -91,4 +96,11 @@ test('feedback says that a decision was right or wrong, and by which reply', asy
   expect({ code, text }).toMatchObject({ code: 0, text: expect.stringContaining('reflex learned.a@2') })
   expect(asked.at(-1)).toEqual({ path: '/v1/scopes/s/events/e1/feedback', body: JSON.stringify({ right: false, reply: 'at nine' }) })
   expect((await printed('events', 'feedback', 's', 'e1')).code).not.toBe(0)
+})
+
+test('a run of learning shows a few of the refusals that are alike, and counts the rest', async () => {
+  const { text } = await printed('learn', 'show', 'rare')
+  expect(text.match(/reply "\d+"/g)).toEqual(['reply "0"', 'reply "1"', 'reply "2"'])
+  expect(text).toContain('… and 77 more: it was taken fewer than 8 times (--json has all)')
+  expect(text).toContain('reply: it is rare')
 })
