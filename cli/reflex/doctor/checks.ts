@@ -82,7 +82,10 @@ function modelCheck({ model, model_calls: calls }: DoctorHealth): HealthCheck {
   const detail =
     `${model}: ${counted(failures, 'call')} failed since ${failing_since} in ${counted(scopes_failing, 'scope')}, ` +
     `${scopes_waiting} of them waiting${asks}; ${last === null ? 'it never answered' : answer}; ${error}`
-  const hint = 'reflex scope list --state model lists who waits; reflex scope ask SCOPE has one ask at once.'
+  const hint =
+    scopes_waiting === 0
+      ? 'Nobody waits: what was refused is in reflex dlq list. Check REFLEX_MODEL and the secret of its key, then reflex dlq retry ID.'
+      : 'reflex scope list --state model lists who waits; reflex scope ask SCOPE has one ask at once.'
   return check('model', status === 'silent' ? 'failed' : 'warning', detail, hint)
 }
 

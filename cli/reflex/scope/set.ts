@@ -29,7 +29,8 @@ async function set({ api, print, signal }: Session, scope: string, pairs: string
   if (Object.keys(patch).length === 0) throw new UsageError('Name a setting: name=value, or --from FILE.')
   const answer = await ask({ api, signal }, configure, { path: [scope], fields: patch })
   const settings: Record<string, unknown> = answer.settings
-  const changed = Object.keys(patch).map((name) => [name, safeJson(settings[name])])
+  // A setting that was reset, and that has no default, is not in the answer.
+  const changed = Object.keys(patch).map((name) => [name, settings[name] === undefined ? 'not set' : safeJson(settings[name])])
   print.result(answer, (paint) => fields(Object.fromEntries(changed), paint))
 }
 

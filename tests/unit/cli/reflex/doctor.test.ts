@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { toolCallsCheck } from '../../../../cli/reflex/doctor/checks.ts'
+import { checksOf, toolCallsCheck, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
 
 test('doctor names a tool of whose recent calls half have failed', () => {
   const checked = toolCallsCheck({ ended: { lookup: 30, refund: 10, note: 7 }, failed: { lookup: 28, refund: 4 } })
@@ -10,4 +10,33 @@ test('doctor names a tool of whose recent calls half have failed', () => {
 test('doctor takes single failures for expected, and names no tool', () => {
   const checked = toolCallsCheck({ ended: { lookup: 2, refund: 40 }, failed: { lookup: 2, refund: 3 } })
   expect(checked).toEqual([{ name: 'tools', level: 'ok', detail: '42 calls within 15 minutes', hint: null }])
+})
+
+const part = { ok: true, duration_ms: 1, error: null }
+const health: DoctorHealth = {
+  database: part,
+  queue: part,
+  inboxes: null,
+  parked: null,
+  dead_letters: null,
+  retention: null,
+  model: 'a-model',
+  model_error: null,
+  agents: [],
+}
+const calls = {
+  status: 'failing' as const,
+  last_answer_at: null,
+  failing_since: '2026-11-22T05:00:00.000Z',
+  failures: 1,
+  scopes_failing: 1,
+  asks_at: null,
+  error: 'HTTP 401',
+}
+
+test('doctor names the secret and the dead letters where the model refuses, and who waits where it is away', () => {
+  const hint = (scopes_waiting: number) =>
+    checksOf({ ...health, model_calls: { ...calls, scopes_waiting } }, { sent: 0, received: 1 }).find(({ name }) => name === 'model')?.hint
+  expect(hint(0)).toContain('reflex dlq list')
+  expect(hint(1)).toContain('reflex scope ask SCOPE')
 })

@@ -24,6 +24,11 @@ test('statistics of all time say so, and not the year in which clocks begin', as
   expect(stdout).toBe('since the beginning\nOF  MODEL.COST_USD  TREND\nNothing was counted yet.\n')
 })
 
+test('a setting that is reset and has no default is shown as not set', async () => {
+  const { code, stdout, stderr } = await answered('scope set shop/desk budget=null max_attempts=null', { settings: { max_attempts: 3 } })
+  expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'budget        not set\nmax_attempts  3\n', stderr: '' })
+})
+
 test('a server that does not answer is named with what to do about it', async () => {
   vi.stubGlobal('fetch', async () => Promise.reject(new TypeError('fetch failed')))
   const { code, stderr } = await reflexHere(['scope', 'list'], variables)
