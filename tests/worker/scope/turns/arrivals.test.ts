@@ -75,3 +75,28 @@ test.each(seedsOf(1_187_420_963))('each accepted event has one outcome, whenever
     expect(stored.filter(({ status }) => status !== 'completed' && status !== 'ignored')).toEqual([])
   }
 })
+
+test.each(seedsOf(2_041_337_801))('each delivery is answered with the outcomes of its own events: seed %i', async (seed) => {
+  const random = seededRandom(seed)
+  const scope = freshScope()
+  behaviours.set(scope, async ({ events }) => {
+    const steps = Math.floor(random() * 40)
+    for (let step = 0; step < steps; step += 1) await Promise.resolve()
+    return random() < 0.5 ? null : { text: textOf(events.at(-1)!) }
+  })
+  let told = 0
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const deliveries = Array.from({ length: 2 + Math.floor(random() * 3) }, (_, nth) =>
+      ['', ' noise'].slice(0, 1 + Math.floor(random() * 2)).map((more) => note(scope, `${round}-${nth}${more}`)),
+    )
+    const answers = await Promise.all(deliveries.map((events) => stubOf(scope).accept(events, 'queue', true)))
+    for (const [nth, answer] of answers.entries()) {
+      const text = answer.ok ? answer.outcomes : undefined
+      const { outcomes } = JSON.parse(text ?? '{"outcomes":[]}') as { outcomes: { id: string; payload: Note }[] }
+      told += outcomes.length
+      const own = deliveries[nth]!.map((event) => `${event.id} ${textOf(event)}`)
+      expect(own).toEqual(expect.arrayContaining(outcomes.map(({ id, payload }) => `${id} ${textOf(payload)}`)))
+    }
+  }
+  expect(told).toBeGreaterThan(ROUNDS)
+})
