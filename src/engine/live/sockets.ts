@@ -41,7 +41,8 @@ export class KeyCheck {
   /** Call it on every use of a connection. */
   used(): void {
     const now = this.#parts.now()
-    if (now < this.#next) return
+    // The next check is further away only if the clock was set back.
+    if (now < this.#next && this.#next - now <= EVERY_MS) return
     this.#next = now + EVERY_MS
     void this.#check()
   }

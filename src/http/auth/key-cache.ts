@@ -30,15 +30,18 @@ export function createKeyCache<Row>(lookup: Lookup<Row>, now: () => number): Key
   function remember(id: string, record: Row | null): void {
     forget(id)
     if (record) known.set(id, { record, read_at: now(), ask_at: now() + FRESH_MS })
-    else absent.set(id, now() + ABSENT_MS)
+    else absent.set(id, now())
     if (known.size + absent.size > MOST_ENTRIES) evict(absent.size > 0 ? absent : known)
   }
 
   async function find(id: string): Promise<Row | null> {
     const entry = known.get(id)
-    if (entry && now() < entry.ask_at) return entry.record
-    if (now() < (absent.get(id) ?? 0)) return null
-    const usable = entry !== undefined && now() < entry.read_at + STALE_MS
+    // A time that was read before the clock was set back says nothing.
+    const within = (since: number, until: number) => since <= now() && now() < until
+    if (entry && within(entry.read_at, entry.ask_at)) return entry.record
+    const missed_at = absent.get(id)
+    if (missed_at !== undefined && within(missed_at, missed_at + ABSENT_MS)) return null
+    const usable = entry !== undefined && within(entry.read_at, entry.read_at + STALE_MS)
     try {
       const timeout_ms = usable ? PATIENCE_MS.stale : PATIENCE_MS.absent
       const record = await withDeadline(() => lookup(id), { timeout_ms, what: 'the lookup of a key' })

@@ -35,6 +35,16 @@ describe('the key cache', () => {
     expect(lookup).toHaveBeenCalledTimes(2)
   })
 
+  test('asks again if the clock was set back since', async () => {
+    const keys = cache()
+    await keys.find('a')
+    await keys.find('b')
+    stored.delete('a')
+    stored.set('b', record('b'))
+    vi.setSystemTime(Date.now() - 86_400 * seconds)
+    expect([await keys.find('a'), await keys.find('b')]).toEqual([null, record('b')])
+  })
+
   test('drops a deleted key within 30 s, and immediately on request', async () => {
     const keys = cache()
     await keys.find('a')

@@ -38,6 +38,15 @@ test('keys are asked for once a minute at most, each once, and those that are go
   expect(existing).toHaveBeenCalledTimes(2)
 })
 
+test('keys are asked for again if the clock was set back since', async () => {
+  existing.mockResolvedValue(new Set(['a']))
+  const start = now
+  const { used } = checkOf('a')
+  await used(start)
+  await used(start - 24 * 60 * MINUTE_MS)
+  expect(existing).toHaveBeenCalledTimes(2)
+})
+
 test('of the bootstrap key alone nothing is asked', async () => {
   const { used, ended } = checkOf('admin', 'admin')
   await used(now)
