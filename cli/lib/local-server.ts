@@ -144,6 +144,12 @@ export function causeIn(log: string): string {
   return thrown === undefined ? '' : `\nThe Worker threw while it started: ${thrown}`
 }
 
+/** Names bound classes that the Worker does not export: wrangler says so, and waits for ever. */
+export function missingClasses(log: string): string | null {
+  const [, names] = /following Durable Objects, which are not exported in your entrypoint file: (.+?)\.?\s*$/m.exec(log) ?? []
+  return names === undefined ? null : `a class_name in wrangler.toml is none of the classes that the entry file exports: ${names}`
+}
+
 /**
  * The program that serves a Worker: `wrangler dev`. Tests build this package's Worker once, and
  * `REFLEX_SERVER` names their program, which takes the same options: it starts with a third of the
@@ -175,6 +181,8 @@ async function ready(url: string, { log, ended, ready_ms }: { log: () => string;
   void ended.then(() => (running = false))
   for (;;) {
     if (!running) throw new Error('it ended')
+    const missing = missingClasses(log())
+    if (missing !== null) throw new Error(missing)
     if (performance.now() > until) throw new Error(`it was not ready after ${ready_ms} ms`)
     if (log().includes(`Ready on ${url}`) && (await healthy(url))) return
     await new Promise((resolve) => setTimeout(resolve, 50))

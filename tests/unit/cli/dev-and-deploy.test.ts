@@ -7,7 +7,7 @@ import { databaseId, migratedDatabases } from '../../../cli/deploy/database-id.t
 import { deployedUrl } from '../../../cli/deploy/deployed-url.ts'
 import { adminKey } from '../../../cli/dev/admin-key.ts'
 import { welcome } from '../../../cli/dev/welcome.ts'
-import { causeIn } from '../../../cli/lib/local-server.ts'
+import { causeIn, missingClasses } from '../../../cli/lib/local-server.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
 
 test('what a Worker threw while it started is named by itself, without what wrangler wrote around it', () => {
@@ -92,4 +92,11 @@ describe('deploying', () => {
     expect(deployedUrl(`${lines.map((line) => JSON.stringify(line)).join('\n')}\n`)).toBe('https://reflex.me.workers.dev')
     expect(deployedUrl('')).toBeNull()
   })
+})
+
+test('a class that wrangler.toml names and the Worker does not export ends the start, by its name', () => {
+  const log =
+    '✘ [ERROR] Your Worker depends on the following Durable Objects, which are not exported in your entrypoint file: Lerner.\n\n  You should export these objects'
+  expect(missingClasses(log)).toBe('a class_name in wrangler.toml is none of the classes that the entry file exports: Lerner')
+  expect(missingClasses('Ready on http://127.0.0.1:8787')).toBeNull()
 })
