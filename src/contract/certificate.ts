@@ -135,7 +135,7 @@ export type ProvingEntry =
       action: Action
       decision: Decision
       agreed: boolean | null
-      /** The terms by which a sequence was compared. */
+      /** The terms by which a sequence was compared, or an `ignore` in a turn on several events. */
       terms?: ComparisonTerms
     }
   /** `turn_id` is null if an operator did it. */

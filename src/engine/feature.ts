@@ -83,7 +83,12 @@ export type ScopeFeature = {
   /** Follows a decision that is left to a feature: `asks`. */
   readonly asked?: (unit: Unit, applied: Applied) => Next[]
   /** Follows decisions of a turn or a decision model; null if neither will decide. */
-  readonly eventsDecided?: (unit: Unit, events: readonly DecidedEvent[], decision: Decided | null, outputs?: Turn['outputs']) => void
+  readonly eventsDecided?: (
+    unit: Unit,
+    events: readonly DecidedEvent[],
+    decision: Decided | null,
+    made?: Pick<Turn, 'claimed' | 'inputs' | 'outputs'>,
+  ) => void
   /** Follows a turn that decided, after `eventsDecided`. */
   readonly turned?: (unit: Unit, claimed: readonly Claimed[], acts: readonly Act[]) => void
   /** True if it has to know what a turn shows of its instructions and tools. */

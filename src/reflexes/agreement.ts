@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
+import { heldBy, isTelling, ownersOf } from '../evidence/attribution.ts'
 import { jsonText, jsonValue, type Json } from '../base/json.ts'
 import { toolCallOf, withoutOutputs, type Action, type Sequence, type SequenceAct } from '../contract/action.ts'
+import type { Event } from '../core/event.ts'
 import { resolveAct } from './sequence.ts'
 import { type Act, type CallKeys, type Decision, type KeyOf, sameSkill, skillAct, type ComparisonTerms } from '../contract/reflex.ts'
 
@@ -45,7 +47,7 @@ type ComparedAct = {
 
 /** Compares an action. `seen` counts equal actions in this decision: one act confirms only one. */
 export function agreedIn({ version, action, decision, seen, ...terms }: ComparedAct, keyOf: KeyOf): { agreed: boolean | null } {
-  if (action.action_type === 'ignore') return { agreed: agreement(action, decision, null) }
+  if (action.action_type === 'ignore') return { agreed: terms.others === true || agreement(action, decision, null) }
   const call = toolCallOf(action)
   const named = call && keyOf(call.tool, call.args)
   const keyed = named !== null && named.idempotence_key !== null
@@ -96,6 +98,24 @@ export function withoutWords<One>(acts: readonly One[], isWords: (act: One) => b
 
 type Placed = { act: SequenceAct; place: number }
 const isReply = ({ act }: Placed): boolean => act.action_type === 'reply'
+
+type Considered = { events: readonly Event[]; inputs: Readonly<Record<number, unknown>> }
+
+/**
+ * Tells whether all acts of a decision are about other events than the one at a place: they name
+ * what others hold and it does not. Words beside other acts are about all, unless somebody hears
+ * them. `inputs`: of acts that do not have their own, by their places.
+ */
+export function actsOnOthers({ acts }: Decision, { events, inputs }: Considered): (place: number) => boolean {
+  const heard = events.some(({ meta }) => meta.heard === true)
+  const placed = acts.map((act, index) => ({ act, input: ownInput(act) ?? inputs[index] }))
+  const counted = heard ? placed : withoutWords(placed, ({ act }) => act.act === 'reply')
+  const held = heldBy(events)
+  const owners = counted.map(({ input }) => ownersOf(input, held, isTelling))
+  return (place) => place >= 0 && owners.length > 0 && owners.every((some) => !some.includes(place))
+}
+
+const ownInput = (act: Act): unknown => (act.act === 'reply' ? act.content : act.act === 'set_scratch' ? act.value : undefined)
 
 /** Act for act. Later acts see the outputs of those before them. */
 function fits(

@@ -28,10 +28,20 @@ type TurnDepsParts = ModelParts &
 /** Names of offered tools that the log keeps. */
 const MOST_OFFERED = 100
 
-/** Notes a call with its output, which a later act of a sequence may use. */
-export function noteCall({ acts, outputs }: Pick<Turn, 'acts' | 'outputs'>, act: Act, output: unknown): void {
-  outputs[acts.length] = output
+/** Notes an act with its input, which says which event it is about. */
+export function noteAct({ acts, inputs }: Pick<Turn, 'acts' | 'inputs'>, act: Act, input: unknown): void {
+  inputs[acts.length] = input
   acts.push(act)
+}
+
+/** Notes a call with its output, which a later act of a sequence may use. */
+export function noteCall(
+  turn: Pick<Turn, 'acts' | 'inputs' | 'outputs'>,
+  act: Act,
+  { input, output }: { input: unknown; output: unknown },
+): void {
+  turn.outputs[turn.acts.length] = output
+  noteAct(turn, act, input)
 }
 
 /** Notes which calls of a turn still run. */
@@ -72,7 +82,7 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     const request = { tool: name, definition, input, ...run, unneeded, ...by_person, ...words }
     const output = await failures.watch({ tool: name, input }, () => effects.run(request))
     const keys = toolbox.keyOf(name, input)
-    if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, output)
+    if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, { input, output })
     const { undoes } = definition
     if (undoes)
       unit((unit) => {
@@ -156,7 +166,8 @@ function turnFetch({ trace_marks, written }: Outgoing, { head, signal }: Turn): 
 }
 
 /** Stops a turn's calls of the store once the turn ends. */
-function during(store: EventStore, { signal, acts, head }: Turn, { trace_marks, written }: Outgoing): EventStore {
+function during(store: EventStore, turn: Turn, { trace_marks, written }: Outgoing): EventStore {
+  const { signal, head } = turn
   const live =
     <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>
     (...given: Arguments) => {
@@ -168,7 +179,7 @@ function during(store: EventStore, { signal, acts, head }: Turn, { trace_marks, 
     publish: live(async (...events) => {
       const marks = trace_marks.of(head)
       const receipts = await store.publish(...events.map((event) => under(head, event, marks)))
-      acts.push(...events.map(({ type }) => ({ act: 'emit_event' as const, event_type: type })))
+      for (const event of events) noteAct(turn, { act: 'emit_event', event_type: event.type }, event)
       return receipts
     }),
     subscribe: live((subscription) => store.subscribe(subscription)),

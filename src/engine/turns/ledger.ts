@@ -70,7 +70,7 @@ export class TurnLedger {
         turn.acts.push(...memory.mergeScratch(unit, { before: seen.scratch, after: seen.context.scratch }, settings()))
         const { acts } = turn
         const events = claimed.map(({ seq, event }) => ({ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }))
-        for (const feature of features) feature.eventsDecided?.(unit, events, { by: 'turn', acts }, turn.outputs)
+        for (const feature of features) feature.eventsDecided?.(unit, events, { by: 'turn', acts }, turn)
         for (const feature of features) feature.turned?.(unit, claimed, acts)
         const seqs = seqsOf(claimed)
         const acted = ending.status === 'result'

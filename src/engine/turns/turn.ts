@@ -26,7 +26,8 @@ export type Turn = {
   stop: (reason: Error) => void
   usage: Usage
   acts: Act[]
-  /** Outputs of its calls, by their places in `acts`. */
+  /** Inputs of its calls and events, and outputs of its calls, by their places in `acts`. */
+  inputs: Record<number, unknown>
   outputs: Record<number, unknown>
   /** Readings of the clock, answers of `deps.done`, tools beside the agent's: for replays. */
   readings: Readings
@@ -66,8 +67,9 @@ export type TurnRecord = { turn_id: string; head: EntryHead; since: number; star
 
 export const nothingYet = (): Pick<
   Turn,
-  'outputs' | 'needed' | 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'
+  'inputs' | 'outputs' | 'needed' | 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'
 > => ({
+  inputs: {},
   outputs: {},
   needed: null,
   failed_calls: [],

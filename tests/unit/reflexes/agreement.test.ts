@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { toolCallOf, type Action } from '../../../src/contract/action.ts'
+import type { Event } from '../../../src/core/event.ts'
 import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
-import { agreement } from '../../../src/reflexes/agreement.ts'
+import { actsOnOthers, agreement } from '../../../src/reflexes/agreement.ts'
 import { actsOf } from '../../../src/skills/session/context.ts'
 
 /** `once` carries a key, its argument `of`; `free` has none; there is no other tool. */
@@ -116,4 +117,47 @@ test.each([
   expect(acts).toHaveLength(count)
   expect(agrees(runs('deploy', { to: 'prod' }), ...acts)).toBe(count === 1)
   expect(agrees({ action_type: 'ignore', reason: 'nothing to do' }, ...acts)).toBe(count === 0)
+})
+
+describe('a turn on several events', () => {
+  const order = (id: string, more: object = {}): Event =>
+    ({
+      id,
+      type: 'shop.order',
+      scope: 's',
+      timestamp: '',
+      meta: { trace_id: '', ...('heard' in more && { heard: true }) },
+      ...more,
+    }) as never
+  const refund = called('free', 'hash')
+  const events = [
+    order('a', { order: 'A-1001', total: 40 }),
+    order('b', { order: 'B-2002', total: 5 }),
+    order('c', { order: 'C-3003', total: 5 }),
+  ]
+  const about = (inputs: Record<number, unknown>, acts: Act[] = [refund], seen = events) =>
+    seen.map((_, place) => actsOnOthers({ by: 'turn', acts }, { events: seen, inputs })(place))
+
+  test('did nothing for those that do not hold what its acts name', () => {
+    expect(about({ 0: { order: 'B-2002' } })).toEqual([true, false, true])
+    expect(about({ 0: { order: 'B-2002' }, 1: { note: 'C-3003' } }, [refund, refund])).toEqual([true, false, false])
+  })
+
+  test('may have done anything for each of them, if its acts name what none or all of them hold', () => {
+    expect(about({ 0: { order: 'D-4004' } })).toEqual([false, false, false])
+    // Small numbers are held by chance.
+    expect(about({ 0: { total: 5 } })).toEqual([false, false, false])
+    expect(about({})).toEqual([false, false, false])
+  })
+
+  test('says words beside its acts about all, and to whom somebody hears', () => {
+    expect(about({ 0: { order: 'A-1001' } }, [refund, replied('Done.')])).toEqual([false, true, true])
+    const heard = [order('a', { order: 'A-1001', heard: true }), order('b', { order: 'B-2002' })]
+    expect(about({ 0: { order: 'A-1001' } }, [refund, replied('Done.')], heard)).toEqual([false, false])
+    expect(about({}, [replied('Done.')])).toEqual([false, false, false])
+  })
+
+  test('that did nothing is about no other', () => {
+    expect(about({}, [])).toEqual([false, false, false])
+  })
 })

@@ -11,13 +11,13 @@ import { effectInput, effectKey } from '../../effects/effect.ts'
 import type { Lanes } from '../../effects/wiring.ts'
 import { actsOf } from '../../../skills/session/context.ts'
 import type { ProposalSession } from '../../../skills/session/session.ts'
-import { demandReply, followed, noteCall } from '../deps.ts'
+import { demandReply, followed, noteAct, noteCall } from '../deps.ts'
 import type { Turn } from '../turn.ts'
 import { type AskingTurn, turnModel } from '../turn-model.ts'
 
 export type DryParts = Lanes & { skills: Skills; events: Pick<EventStore, 'replay'> }
 export type DryTurn = AskingTurn &
-  Pick<Turn, 'outputs' | 'failed_calls' | 'running' | 'warnings'> & {
+  Pick<Turn, 'inputs' | 'outputs' | 'failed_calls' | 'running' | 'warnings'> & {
     seen: { context: DecisionContext }
     decided_at: number
     now: () => number
@@ -50,8 +50,8 @@ export async function dryDeps(parts: DryParts, turn: DryTurn): Promise<AgentDeps
     signal.throwIfAborted()
     const keys = toolbox.keyOf(name, input)
     // A call that was only recorded has no output.
-    if (keys && output === RECORDED) acts.push({ act: 'call_tool', tool: name, ...keys })
-    else if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, output)
+    if (keys && output === RECORDED) noteAct(turn, { act: 'call_tool', tool: name, ...keys }, input)
+    else if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, { input, output })
     did.push({ kind: 'tool', name, input })
     return output
   }
@@ -152,14 +152,15 @@ function onlySafe(fetch: typeof globalThis.fetch, { signal }: DryTurn, refuse: R
   }
 }
 
-function recordingStore({ events: store }: DryParts, { signal, acts, did }: DryTurn, refuse: Refuse): EventStore {
+function recordingStore({ events: store }: DryParts, turn: DryTurn, refuse: Refuse): EventStore {
+  const { signal, did } = turn
   const refused = (name: string) => async () => {
     throw refuse(`store.${name}`)
   }
   return {
     publish: async (...events) => {
       signal.throwIfAborted()
-      acts.push(...events.map(({ type }) => ({ act: 'emit_event' as const, event_type: type })))
+      for (const event of events) noteAct(turn, { act: 'emit_event', event_type: event.type }, event)
       did.push(...events.map((event): DryAct => ({ kind: 'emit', name: event.type, input: event })))
       return events.map(({ id, scope }) => ({ id, scope, status: 'accepted' as const }))
     },

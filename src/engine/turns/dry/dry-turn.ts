@@ -26,6 +26,9 @@ export type DryAnswer = {
   acts: Act[]
   did: DryAct[]
   /** Outputs of calls that were made before, by their places in `acts`. */
+  /** The events that it was shown. */
+  seen: readonly Event[]
+  inputs: DryTurn['inputs']
   outputs: DryTurn['outputs']
   usage: Usage
   warnings: string[]
@@ -77,7 +80,19 @@ export class DryTurns {
   async #ask({ turn_id, head, view, answers_of = [] }: DryTurnRequest): Promise<DryAnswer> {
     const { agent, settings, now, outage, unit } = this.#parts
     const started = now()
-    const none = { result: null, acts: [], did: [], outputs: {}, usage: noUsage(), warnings: [], duration_ms: 0, until: null, shown: null }
+    const none = {
+      result: null,
+      acts: [],
+      did: [],
+      seen: [],
+      inputs: {},
+      outputs: {},
+      usage: noUsage(),
+      warnings: [],
+      duration_ms: 0,
+      until: null,
+      shown: null,
+    }
     const events = await this.#eventsOf(view)
     if (typeof events === 'string') return { ...none, status: 'gone', error: events }
     const considered = placesIn(view.considered).flatMap((seq) => events.get(seq) ?? [])
@@ -101,8 +116,21 @@ export class DryTurns {
       const { fault } = ending
       unit((unit) => outage.failed(unit, fault))
     } else if (turn.model.answered && outage.askAt !== null) unit((unit) => outage.answered(unit))
-    const { acts, did, outputs, usage, warnings, shown } = turn
-    const answer = { acts, did, outputs, usage, warnings, shown, duration_ms: now() - started, until: null, result: ending.result }
+    const { acts, did, inputs, outputs, usage, warnings, shown } = turn
+    const seen = turn.seen.context.events
+    const answer = {
+      acts,
+      did,
+      seen,
+      inputs,
+      outputs,
+      usage,
+      warnings,
+      shown,
+      duration_ms: now() - started,
+      until: null,
+      result: ending.result,
+    }
     if (turn.refused.length > 0)
       return { ...answer, status: 'unanswerable', error: `the trigger used ${[...new Set(turn.refused)].join(', ')}, which may act` }
     const error = ending.error && this.#hidden(ending.error, head)

@@ -4,6 +4,7 @@ import { teacher as teacherShape } from '../../../contract/certificate.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { RangeRecording } from '../../../contract/scope-api.ts'
 import type { Event } from '../../../core/event.ts'
+import { heldBy, ownersOf, ownFields } from '../../../evidence/attribution.ts'
 import type { Basis } from '../../replay/recording.ts'
 import { placesIn } from '../../../traces/ranges.ts'
 import type { Episode, EpisodeAct, EpisodePlace } from '../episode.ts'
@@ -13,10 +14,6 @@ import { People, type Correction } from './people.ts'
 import { withoutWords } from '../reflexes/classes.ts'
 import { EpisodeTurns } from './turns.ts'
 import type { Json } from '../../../base/json.ts'
-import { fieldsOf } from '../skills/sources.ts'
-
-/** Shorter texts occur in other texts by chance, so they have to be equal. */
-const LEAST_WITHIN = 4
 
 /**
  * Returns the acts that a turn on several events decided on. Words beside other acts are about all
@@ -34,44 +31,13 @@ function attributed(acts: readonly EpisodeAct[], events: readonly Event[]): Epis
   const found: EpisodeAct[][] = events.map(() => [])
   if (acts.length === 0) return found
   if (events.length === 1) return [[...acts]]
-  const held = events.map((event) => Array.from(fieldsOf(ownFields(event)).values()))
+  const held = heldBy(events)
   for (const act of acts) {
-    const owner = ownerOf(Array.from(fieldsOf(act.input).values()), held)
-    if (owner === null) return null
+    const [owner, ...others] = ownersOf(act.input, held)
+    if (owner === undefined || others.length > 0) return null
     found[owner]?.push(act)
   }
   return found
-}
-
-function ownerOf(values: readonly Json[], held: readonly (readonly Json[])[]): number | null {
-  let owners = Array.from(held.keys())
-  let tells = false
-  for (const value of values) {
-    const holding = new Set(held.flatMap((fields, index) => (fields.some((one) => holds(one, value)) ? [index] : [])))
-    if (holding.size === 0 || holding.size === held.length) continue
-    tells = true
-    owners = owners.filter((index) => holding.has(index))
-  }
-  const [owner, ...others] = owners
-  return tells && owner !== undefined && others.length === 0 ? owner : null
-}
-
-function holds(field: Json, value: Json): boolean {
-  if (field === value) return true
-  if (typeof field !== 'string' || (typeof value !== 'string' && typeof value !== 'number')) return false
-  const text = String(value)
-  return text.length >= LEAST_WITHIN && field.includes(text)
-}
-
-/** The fields that its sender gave. */
-function ownFields({
-  id: _id,
-  scope: _scope,
-  timestamp: _timestamp,
-  meta: _meta,
-  ...own
-}: Event): Omit<Event, 'id' | 'scope' | 'timestamp' | 'meta'> {
-  return own
 }
 
 export type LogPage = Pick<RangeRecording, 'entries' | 'events' | 'parts' | 'agent' | 'settings'>

@@ -1,26 +1,9 @@
+import { fieldsOf } from '../../../evidence/attribution.ts'
 import { canonicalJson, isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
 import type { Occurrence } from './trace.ts'
 
 /** A value that a plan can name by `place`, as it was in each occurrence. */
 export type ValueSource = { place: string; values: readonly Json[] }
-
-const PART = /^[\w-]{1,64}$/
-const DEEPEST = 6
-const MOST = 200
-
-/** The scalar fields of a value by their paths, such as `registry.name`. */
-export function fieldsOf(value: unknown, deepest = DEEPEST): Map<string, Json> {
-  const found = new Map<string, Json>()
-  const visit = (inner: unknown, path: readonly string[]): void => {
-    if (found.size >= MOST) return
-    const isScalar = typeof inner === 'string' || typeof inner === 'number' || typeof inner === 'boolean'
-    if (isScalar) found.set(path.join('.'), inner)
-    if (typeof inner !== 'object' || inner === null || path.length >= deepest) return
-    for (const [name, part] of Object.entries(inner)) if (PART.test(name)) visit(part, [...path, name])
-  }
-  visit(value, [])
-  return found
-}
 
 /** Fields that every one of the values has. */
 export function sharedFields(values: readonly unknown[], prefix: string, deepest?: number): ValueSource[] {

@@ -293,7 +293,7 @@ export class AskedModels implements ScopeFeature {
       if (turn.model.answered) outage.answered(end)
       if (ending.status === 'result') {
         for (const feature of features) feature.taught?.(end, turn.shown)
-        for (const feature of features) feature.eventsDecided?.(end, events, { by: 'turn', acts: turn.acts }, turn.outputs)
+        for (const feature of features) feature.eventsDecided?.(end, events, { by: 'turn', acts: turn.acts }, turn)
         for (const feature of features) feature.turned?.(end, turn.claimed, turn.acts)
         const log_seq = logEnd(this.#parts, end, turn, ending)
         const partial = turn.failed_calls.length > 0 && { partial: true as const }

@@ -21,6 +21,7 @@ import type { Job } from '../../../engine/jobs.ts'
 import { childHead } from '../../../traces/ids.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
+import { actsOnOthers } from '../../../reflexes/agreement.ts'
 import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
 type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'records' | 'features' | 'env' | 'scope'> & {
@@ -91,11 +92,16 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
     jobs.done(ending, 'audit', key)
     dry_turns.log(ending, asked, answer, 'audit')
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
-    const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }) }
+    const others = decided !== null && payload.own.action_type === 'ignore' && isOnOthers(decided, answer, head)
+    const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }), ...(others && { others }) }
     answered(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage, terms }, parts)
   })
   return undefined
 }
+
+/** True if it did something for other events that it was shown, and nothing for this one. */
+const isOnOthers = (decided: Decision, { seen, inputs }: DryAnswer, { event_ids: [id] }: Audit['head']): boolean =>
+  seen.length > 1 && actsOnOthers(decided, { events: seen, inputs })(seen.findIndex((event) => event.id === id))
 
 type Answered = Parameters<Judgements['audited']>[2] & Pick<Audit, 'pace'>
 

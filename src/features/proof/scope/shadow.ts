@@ -6,7 +6,7 @@ import type { Event } from '../../../core/event.ts'
 import { type EventTraits, traitsOf } from '../../../evidence/novelty.ts'
 import { shapeOf } from '../../../evidence/shape.ts'
 import { comparedWords, wordsFor } from '../../../contract/words.ts'
-import { agreedIn } from '../../../reflexes/agreement.ts'
+import { actsOnOthers, agreedIn } from '../../../reflexes/agreement.ts'
 import { countRun } from '../../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
 import { historyOf, type ReflexStep } from '../../../reflexes/decide.ts'
@@ -167,7 +167,7 @@ export class ShadowTrials implements ScopeFeature {
     unit: Unit,
     events: readonly { seq: number; scope: string; id: string; trace_id: string }[],
     decision: Decision | null,
-    outputs: ComparisonTerms['outputs'] = {},
+    { claimed = [], inputs = {}, outputs = {} }: Partial<Pick<Turn, 'claimed' | 'inputs' | 'outputs'>> = {},
   ): void {
     if (this.#waiting === 0 || events.length === 0) return
     const { programs } = this.#parts
@@ -180,6 +180,7 @@ export class ShadowTrials implements ScopeFeature {
     this.#waiting -= rows.length
     const seen = new Map<string, number>()
     const bySeq = new Map(events.map((event) => [event.seq, event]))
+    const isOnOthers = onOthers(decision, { claimed, inputs })
     for (const row of rows) {
       const version = programs.find({ id: row.reflex_id, version: row.version })
       const event = bySeq.get(row.seq)
@@ -189,7 +190,8 @@ export class ShadowTrials implements ScopeFeature {
         const shape = taught ? this.#shapeOf(taught) : undefined
         const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        const terms = { alone: events.length === 1, words: this.#wordsFor(action, taught ?? {}), outputs }
+        const others = action.action_type === 'ignore' && isOnOthers(row.seq)
+        const terms = { alone: events.length === 1, words: this.#wordsFor(action, taught ?? {}), outputs, ...(others && { others }) }
         this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen, terms }, eventHead(event))
       } else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
@@ -270,6 +272,7 @@ export class ShadowTrials implements ScopeFeature {
       decision: log.clean(decision) as Decision,
       agreed,
       ...(action.action_type === 'sequence' && { terms: log.clean(terms) as ComparisonTerms }),
+      ...(terms.others && { terms: { others: true } }),
     })
     if (agreed === null || !teaches) return
     const words = comparedWords(action, this.#parts.settings().learning.replies)
@@ -299,4 +302,11 @@ export class ShadowTrials implements ScopeFeature {
     metrics.tokens_saved += tokens
     metrics.cost_saved_usd += cost_usd
   }
+}
+
+/** Tells whether a turn on several events did nothing for the event with a number. */
+function onOthers(decision: Decision | null, { claimed, inputs }: Pick<Turn, 'claimed' | 'inputs'>): (seq: number) => boolean {
+  if (claimed.length < 2 || !decision || decision.acts.length === 0) return () => false
+  const isOnOthers = actsOnOthers(decision, { events: claimed.map(({ event }) => event), inputs })
+  return (seq) => isOnOthers(claimed.findIndex((one) => one.seq === seq))
 }

@@ -63,6 +63,19 @@ test.each([
 })
 
 describe('an audit of a proven reflex', () => {
+  test('agrees that it ignored an event, if the slow path did something for others alone', async () => {
+    const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
+    behaviours.set(scope, async ({ events }, deps) => {
+      const [ordered] = events.filter((event) => textOf(event).includes('refund'))
+      if (ordered) await deps.call('act_once', { text: textOf(ordered) })
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'refund A-1001'))
+    await sendAndSettle(stubOf(scope), note(scope, 'humming'))
+    await untilAudited(scope, 1)
+    expect(await audits(scope)).toMatchObject([{ agreed: true, decided: { acts: [{ tool: 'act_once' }] } }])
+  })
+
   test('repeats its decision by the slow path, which does nothing, and counts that they agree', async () => {
     const { scope, version } = await audited(calls('act_once'), { risk: 'outside' })
     behaviours.set(scope, async (context, deps) => ({ did: await deps.call('act_once', { text: textOf(context.events.at(-1) as never) }) }))

@@ -307,6 +307,24 @@ describe('an action', () => {
     expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { shadow: { agreed: 1, disagreed: 1 } } }])
   })
 
+  test('agrees in shadow with a turn on several events that did something for others alone', async () => {
+    const [scope, { id }] = [freshScope(), await write("return { action_type: 'ignore', reason: 'no news' }", { state: 'shadow' })]
+    const stub = stubOf(scope)
+    await stub.configure({ reflexes: [{ id }], overlap: { debounce: { quiet_ms: 200, max_ms: 2000 } } }, 'ops', 'key-of-ops')
+    behaviours.set(scope, async ({ events }, deps) => {
+      const ordered = events.find((event) => textOf(event).includes('refund'))
+      if (ordered) await deps.call('act_once', { text: textOf(ordered) })
+    })
+    await sendAndSettle(stub, note(scope, 'refund order A-1001'), note(scope, 'humming along'), note(scope, 'nothing else'))
+    expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { shadow: { agreed: 2, disagreed: 1 } } }])
+    const compared = await entriesOf(stub, 'reflex-compared')
+    expect(compared.map(({ agreed, terms }) => [agreed, terms])).toEqual([
+      [false, undefined],
+      [true, { others: true }],
+      [true, { others: true }],
+    ])
+  })
+
   test('escalates straight to a turn, debounce or not', async () => {
     const { scope, stub } = await acting("return context.event.text === 'urgent' ? { action_type: 'escalate', reason: 'look' } : null")
     await stub.configure({ overlap: { debounce: { quiet_ms: 60_000, max_ms: 60_000 } } }, 'ops')

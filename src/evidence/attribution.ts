@@ -1,0 +1,62 @@
+import type { Json } from '../base/json.ts'
+import type { Event } from '../core/event.ts'
+
+/** Shorter texts occur in other texts by chance, so they have to be equal. */
+const LEAST_WITHIN = 4
+const PART = /^[\w-]{1,64}$/
+const DEEPEST = 6
+const MOST = 200
+
+/** The scalar fields of a value by their paths, such as `registry.name`. */
+export function fieldsOf(value: unknown, deepest = DEEPEST): Map<string, Json> {
+  const found = new Map<string, Json>()
+  const visit = (inner: unknown, path: readonly string[]): void => {
+    if (found.size >= MOST) return
+    const isScalar = typeof inner === 'string' || typeof inner === 'number' || typeof inner === 'boolean'
+    if (isScalar) found.set(path.join('.'), inner)
+    if (typeof inner !== 'object' || inner === null || path.length >= deepest) return
+    for (const [name, part] of Object.entries(inner)) if (PART.test(name)) visit(part, [...path, name])
+  }
+  visit(value, [])
+  return found
+}
+
+/** The fields that its sender gave. */
+export function ownFields({
+  id: _id,
+  scope: _scope,
+  timestamp: _timestamp,
+  meta: _meta,
+  ...own
+}: Event): Omit<Event, 'id' | 'scope' | 'timestamp' | 'meta'> {
+  return own
+}
+
+/** The values of the fields of each event. */
+export type Held = readonly (readonly Json[])[]
+export const heldBy = (events: readonly Event[]): Held => events.map((event) => Array.from(fieldsOf(ownFields(event)).values()))
+
+/**
+ * The places of the events that an act with this input may belong to: those that hold the values by
+ * which the events differ; all, if no value tells them apart. Values that `tells` refuses do not
+ * count.
+ */
+export function ownersOf(input: unknown, held: Held, tells: (value: Json) => boolean = () => true): number[] {
+  let owners = Array.from(held.keys())
+  for (const value of Array.from(fieldsOf(input).values()).filter(tells)) {
+    const holding = new Set(held.flatMap((fields, index) => (fields.some((one) => holds(one, value)) ? [index] : [])))
+    if (holding.size > 0 && holding.size < held.length) owners = owners.filter((index) => holding.has(index))
+  }
+  return owners
+}
+
+function holds(field: Json, value: Json): boolean {
+  if (field === value) return true
+  if (typeof field !== 'string' || (typeof value !== 'string' && typeof value !== 'number')) return false
+  const text = String(value)
+  return text.length >= LEAST_WITHIN && field.includes(text)
+}
+
+/** Small numbers and short words are held by chance. */
+export const isTelling = (value: Json): boolean =>
+  (typeof value === 'string' || typeof value === 'number') && String(value).length >= LEAST_WITHIN
