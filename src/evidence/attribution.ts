@@ -33,15 +33,15 @@ export function ownFields({
 }
 
 /** The values of the fields of each event. */
-export type Held = readonly (readonly Json[])[]
-export const heldBy = (events: readonly Event[]): Held => events.map((event) => Array.from(fieldsOf(ownFields(event)).values()))
+type HeldValues = readonly (readonly Json[])[]
+export const heldBy = (events: readonly Event[]): HeldValues => events.map((event) => Array.from(fieldsOf(ownFields(event)).values()))
 
 /**
  * The places of the events that an act with this input may belong to: those that hold the values by
  * which the events differ; all, if no value tells them apart. Values that `tells` refuses do not
  * count.
  */
-export function ownersOf(input: unknown, held: Held, tells: (value: Json) => boolean = () => true): number[] {
+export function ownersOf(input: unknown, held: HeldValues, tells: (value: Json) => boolean = () => true): number[] {
   let owners = Array.from(held.keys())
   for (const value of Array.from(fieldsOf(input).values()).filter(tells)) {
     const holding = new Set(held.flatMap((fields, index) => (fields.some((one) => holds(one, value)) ? [index] : [])))

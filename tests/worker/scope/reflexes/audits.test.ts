@@ -66,7 +66,7 @@ describe('an audit of a proven reflex', () => {
   test('agrees that it ignored an event, if the slow path did something for others alone', async () => {
     const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
     behaviours.set(scope, async ({ events }, deps) => {
-      const [ordered] = events.filter((event) => textOf(event).includes('refund'))
+      const ordered = events.find((event) => textOf(event).includes('refund'))
       if (ordered) await deps.call('act_once', { text: textOf(ordered) })
       return null
     })
