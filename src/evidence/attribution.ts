@@ -38,17 +38,31 @@ export const heldBy = (events: readonly Event[]): HeldValues => events.map((even
 
 /**
  * The places of the events that an act with this input may belong to: those that hold the values by
- * which the events differ; all, if no value tells them apart. Values that `tells` refuses do not
- * count.
+ * which the events differ; all, if no value tells them apart.
  */
-export function ownersOf(input: unknown, held: HeldValues, tells: (value: Json) => boolean = () => true): number[] {
+export function ownersOf(input: unknown, held: HeldValues): number[] {
   let owners = Array.from(held.keys())
-  for (const value of Array.from(fieldsOf(input).values()).filter(tells)) {
-    const holding = new Set(held.flatMap((fields, index) => (fields.some((one) => holds(one, value)) ? [index] : [])))
+  for (const value of fieldsOf(input).values()) {
+    const holding = new Set(held.flatMap((fields, index) => (isAmong(fields, value) ? [index] : [])))
     if (holding.size > 0 && holding.size < held.length) owners = owners.filter((index) => holding.has(index))
   }
   return owners
 }
+
+/**
+ * True if an act with this input names what other events hold, and nothing that the event at this
+ * place holds: a sender of one event cannot lay its acts to another. Values that events hold by
+ * chance, such as small numbers, do not count.
+ */
+export function isOfOthers(input: unknown, held: HeldValues, place: number): boolean {
+  const values = Array.from(fieldsOf(input).values()).filter(isTelling)
+  const own = held[place] ?? []
+  return values.some((value) => held.some((fields) => isAmong(fields, value))) && !values.some((value) => isAmong(own, value))
+}
+
+const isTelling = (value: Json): boolean => (typeof value === 'string' || typeof value === 'number') && String(value).length >= LEAST_WITHIN
+
+const isAmong = (fields: readonly Json[], value: Json): boolean => fields.some((field) => holds(field, value))
 
 function holds(field: Json, value: Json): boolean {
   if (field === value) return true
@@ -56,7 +70,3 @@ function holds(field: Json, value: Json): boolean {
   const text = String(value)
   return text.length >= LEAST_WITHIN && field.includes(text)
 }
-
-/** Small numbers and short words are held by chance. */
-export const isTelling = (value: Json): boolean =>
-  (typeof value === 'string' || typeof value === 'number') && String(value).length >= LEAST_WITHIN

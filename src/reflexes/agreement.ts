@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { heldBy, isTelling, ownersOf } from '../evidence/attribution.ts'
+import { heldBy, isOfOthers } from '../evidence/attribution.ts'
 import { jsonText, jsonValue, type Json } from '../base/json.ts'
 import { toolCallOf, withoutOutputs, type Action, type Sequence, type SequenceAct } from '../contract/action.ts'
 import type { Event } from '../core/event.ts'
@@ -111,8 +111,7 @@ export function actsOnOthers({ acts }: Decision, { events, inputs }: Considered)
   const placed = acts.map((act, index) => ({ act, input: ownInput(act) ?? inputs[index] }))
   const counted = heard ? placed : withoutWords(placed, ({ act }) => act.act === 'reply')
   const held = heldBy(events)
-  const owners = counted.map(({ input }) => ownersOf(input, held, isTelling))
-  return (place) => place >= 0 && owners.length > 0 && owners.every((some) => !some.includes(place))
+  return (place) => place >= 0 && counted.length > 0 && counted.every(({ input }) => isOfOthers(input, held, place))
 }
 
 const ownInput = (act: Act): unknown => (act.act === 'reply' ? act.content : act.act === 'set_scratch' ? act.value : undefined)

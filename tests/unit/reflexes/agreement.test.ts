@@ -138,6 +138,14 @@ describe('a turn on several events', () => {
   const about = (inputs: Record<number, unknown>, acts: Act[] = [refund], seen = events) =>
     seen.map((_, place) => actsOnOthers({ by: 'turn', acts }, { events: seen, inputs })(place))
 
+  test('is about each event that holds anything that an act names, whatever decoys hold', () => {
+    const seen = [order('e', { address: '203.0.113.9' }), order('f', { address: '203.0.113.9', why: 'ten failed logins' }), order('g')]
+    const block = { address: '203.0.113.9', reason: 'ten failed logins' }
+    expect(about({ 0: block }, [refund], seen)).toEqual([false, false, true])
+    const apart = [order('e', { address: '203.0.113.9' }), order('f', { why: 'ten failed logins' })]
+    expect(about({ 0: block }, [refund], apart)).toEqual([false, false])
+  })
+
   test('did nothing for those that do not hold what its acts name', () => {
     expect(about({ 0: { order: 'B-2002' } })).toEqual([true, false, true])
     expect(about({ 0: { order: 'B-2002' }, 1: { note: 'C-3003' } }, [refund, refund])).toEqual([true, false, false])
