@@ -104,7 +104,7 @@ async function secondsToList({ reflex: { url, headers, publish } }: Place): Prom
   return longest / 1000
 }
 
-/** The CPU of one run differs by a quarter from that of another. */
+/** Runs differ by a quarter. */
 async function medianOf(measure: () => Promise<number>): Promise<number> {
   const found: number[] = []
   while (found.length < RUNS) found.push(await measure())
