@@ -102,16 +102,19 @@ const isReply = ({ act }: Placed): boolean => act.action_type === 'reply'
 type Considered = { events: readonly Event[]; inputs: Readonly<Record<number, unknown>> }
 
 /**
- * Tells whether all acts of a decision are about other events than the one at a place: they name
+ * Tells whether all acts of a decision are about other events than the one with an id: they name
  * what others hold and it does not. Words beside other acts are about all, unless somebody hears
  * them. `inputs`: of acts that do not have their own, by their places.
  */
-export function actsOnOthers({ acts }: Decision, { events, inputs }: Considered): (place: number) => boolean {
+export function actsOnOthers({ acts }: Decision, { events, inputs }: Considered): (id: string | undefined) => boolean {
   const heard = events.some(({ meta }) => meta.heard === true)
   const placed = acts.map((act, index) => ({ act, input: ownInput(act) ?? inputs[index] }))
   const counted = heard ? placed : withoutWords(placed, ({ act }) => act.act === 'reply')
   const held = heldBy(events)
-  return (place) => place >= 0 && counted.length > 0 && counted.every(({ input }) => isOfOthers(input, held, place))
+  return (id) => {
+    const place = events.findIndex((event) => event.id === id)
+    return place >= 0 && counted.length > 0 && counted.every(({ input }) => isOfOthers(input, held, place))
+  }
 }
 
 const ownInput = (act: Act): unknown => (act.act === 'reply' ? act.content : act.act === 'set_scratch' ? act.value : undefined)

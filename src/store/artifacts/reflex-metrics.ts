@@ -20,7 +20,7 @@ export type AnsweredMetrics = { scope: string; seq: number; reports: ToldMetrics
 
 /** The counters of scopes that answered them, by version. */
 const PACKS: PartsTable = { packs: 'reflex_metrics_packs', own: 'reflex_metrics', key: ['reflex_id', 'version'], stamp: 'updated_at' }
-const IS_NEWEST = isNewestIn(PACKS, { column: (name) => `value->>'${name}'`, scope: '?2', seq: '?4', hash: '?5' })
+const IS_NEWEST = isNewestIn(PACKS, { scope: '?2', seq: '?4', hash: '?5' })
 
 /** Writes a scope's counters in one batch. Stale ones change nothing. */
 export const tellReflexMetrics = (db: D1Database, { scope, seq, now }: Teller, reports: readonly ToldMetrics[]): Promise<void> =>

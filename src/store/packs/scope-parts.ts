@@ -145,10 +145,13 @@ export const mayHave = (part: string, hash: string): string => `(${hash} IS NULL
 export const isShownIn = ({ own, key }: PartsTable, row: string, scope: string): string =>
   `NOT EXISTS (SELECT 1 FROM ${own} AS own WHERE ${key.map((name) => `own.${name} = ${row}.${name}`).join(' AND ')} AND own.scope = ${scope})`
 
-/** `scope`, `hash`, `seq`: expressions of the row, as is the value of `column`. */
-type OwnRow = { column: (name: string) => string; scope: string; hash: string; seq: string }
+/** SQL expressions of the scope, its hash and the entry of its log. */
+type Reporter = { scope: string; hash: string; seq: string }
 
-/** SQL that is true for a row of a scope's own, unless a part has its value or a newer one. */
-export const isNewestIn = ({ packs, key }: PartsTable, { column, scope, hash, seq }: OwnRow): string =>
-  `NOT EXISTS (SELECT 1 FROM ${packs} AS w WHERE ${key.map((name) => `w.${name} = ${column(name)}`).join(' AND ')}
+/**
+ * SQL that is true for a row of a scope's own, a JSON object `value`, unless a part has its value
+ * or a newer one.
+ */
+export const isNewestIn = ({ packs, key }: PartsTable, { scope, hash, seq }: Reporter): string =>
+  `NOT EXISTS (SELECT 1 FROM ${packs} AS w WHERE ${key.map((name) => `w.${name} = value->>'${name}'`).join(' AND ')}
     AND ${mayHave('w.part', hash)} AND w.seqs ->> ('$."' || ${scope} || '"') >= ${seq})`

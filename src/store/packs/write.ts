@@ -4,7 +4,7 @@ import { warn } from '../../base/warn.ts'
 import { nameOf } from '../queued.ts'
 import { scopeStatements, type ScopeReport } from '../scope-rows.ts'
 import { packDatabases } from '../store.ts'
-import { type PackedEvent } from './format.ts'
+import type { PackedEvent } from './format.ts'
 import { type Inserted, inOrder, lettersOfPacked, packStatement, portionsOf, rowsOfPacked } from './rows.ts'
 import { toldText, waitStatements, type FeatureAnswers } from './told.ts'
 

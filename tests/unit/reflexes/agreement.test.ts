@@ -136,7 +136,7 @@ describe('a turn on several events', () => {
     order('c', { order: 'C-3003', total: 5 }),
   ]
   const about = (inputs: Record<number, unknown>, acts: Act[] = [refund], seen = events) =>
-    seen.map((_, place) => actsOnOthers({ by: 'turn', acts }, { events: seen, inputs })(place))
+    seen.map(({ id }) => actsOnOthers({ by: 'turn', acts }, { events: seen, inputs })(id))
 
   test('is about each event that holds anything that an act names, whatever decoys hold', () => {
     const seen = [order('e', { address: '203.0.113.9' }), order('f', { address: '203.0.113.9', why: 'ten failed logins' }), order('g')]

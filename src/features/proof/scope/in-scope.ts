@@ -92,16 +92,13 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
     jobs.done(ending, 'audit', key)
     dry_turns.log(ending, asked, answer, 'audit')
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
-    const others = decided !== null && payload.own.action_type === 'ignore' && isOnOthers(decided, answer, head)
-    const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }), ...(others && { others }) }
+    const { seen: events, inputs, outputs } = answer
+    const others = decided !== null && payload.own.action_type === 'ignore' && actsOnOthers(decided, { events, inputs })(head.event_ids[0])
+    const terms = { alone: true, outputs, ...(payload.words && { words: payload.words }), ...(others && { others }) }
     answered(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage, terms }, parts)
   })
   return undefined
 }
-
-/** True if it did something for other events that it was shown, and nothing for this one. */
-const isOnOthers = (decided: Decision, { seen, inputs }: DryAnswer, { event_ids: [id] }: Audit['head']): boolean =>
-  seen.length > 1 && actsOnOthers(decided, { events: seen, inputs })(seen.findIndex((event) => event.id === id))
 
 type Answered = Parameters<Judgements['audited']>[2] & Pick<Audit, 'pace'>
 

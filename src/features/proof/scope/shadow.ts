@@ -180,7 +180,8 @@ export class ShadowTrials implements ScopeFeature {
     this.#waiting -= rows.length
     const seen = new Map<string, number>()
     const bySeq = new Map(events.map((event) => [event.seq, event]))
-    const isOnOthers = onOthers(decision, { claimed, inputs })
+    const considered = { events: claimed.map((one) => one.event), inputs }
+    let isOnOthers: ReturnType<typeof actsOnOthers> | undefined
     for (const row of rows) {
       const version = programs.find({ id: row.reflex_id, version: row.version })
       const event = bySeq.get(row.seq)
@@ -190,7 +191,7 @@ export class ShadowTrials implements ScopeFeature {
         const shape = taught ? this.#shapeOf(taught) : undefined
         const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        const others = action.action_type === 'ignore' && isOnOthers(row.seq)
+        const others = action.action_type === 'ignore' && (isOnOthers ??= actsOnOthers(decision, considered))(event.id)
         const terms = { alone: events.length === 1, words: this.#wordsFor(action, taught ?? {}), outputs, ...(others && { others }) }
         this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen, terms }, eventHead(event))
       } else this.#parts.records.of(version).metrics.shadow.undecided += 1
@@ -302,11 +303,4 @@ export class ShadowTrials implements ScopeFeature {
     metrics.tokens_saved += tokens
     metrics.cost_saved_usd += cost_usd
   }
-}
-
-/** Tells whether a turn on several events did nothing for the event with a number. */
-function onOthers(decision: Decision | null, { claimed, inputs }: Pick<Turn, 'claimed' | 'inputs'>): (seq: number) => boolean {
-  if (claimed.length < 2 || !decision || decision.acts.length === 0) return () => false
-  const isOnOthers = actsOnOthers(decision, { events: claimed.map(({ event }) => event), inputs })
-  return (seq) => isOnOthers(claimed.findIndex((one) => one.seq === seq))
 }

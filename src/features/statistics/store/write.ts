@@ -10,7 +10,7 @@ export const PACKS: PartsTable = { packs: 'statistics_packs', own: 'statistics',
  * SQL that is true for a row of a scope's own, unless a part has newer values. `?2`, `?3` and `?4`
  * are the scope, the entry of its log and its hash.
  */
-const IS_NEWEST = isNewestIn(PACKS, { column: (name) => `value->>'${name}'`, scope: '?2', seq: '?3', hash: '?4' })
+const IS_NEWEST = isNewestIn(PACKS, { scope: '?2', seq: '?3', hash: '?4' })
 
 /**
  * Writes absolute values, which include the log of the scope up to `seq`: a repetition changes
