@@ -2,7 +2,8 @@ import { Option, type Command } from 'commander'
 import type { AnyOperation, CommandOf, Resource } from '../../src/contract/operation.ts'
 import type { Flag, OperationFields, PrintedValue } from '../../src/contract/shown.ts'
 import type { Page } from '../../src/contract/scope-api.ts'
-import { UsageError } from '../lib/cli-error.ts'
+import { nearTo } from '../../src/base/nearest.ts'
+import { CliError, UsageError } from '../lib/cli-error.ts'
 import type { Paint } from '../lib/paint.ts'
 import { harmless } from '../lib/text.ts'
 import { ask, askPages } from './ask.ts'
@@ -99,14 +100,34 @@ async function run({ session, op, declared }: Run, { path, fields: given, limit 
 type One = Run & { given: OperationFields; asked: OperationFields; each?: true }
 
 async function one({ session, op, declared, given, asked, each }: One, path: string[]): Promise<ExitOutcome> {
-  const { shows, notes, done, failed } = declared
+  const { shows, notes, done, failed, absent, among } = declared
   const answer = (await ask(session, op, { path, fields: asked })) as never
+  const why = absent?.(answer) ?? null
+  if (why !== null) throw new CliError(why, among ? await nearNames(session, path.at(-1) ?? '', among) : null)
   const lines = (paint: Paint) => shows?.(answer, path).flatMap((part) => printed(part, paint)) ?? []
   const result: unknown = done === undefined ? answer : { [done]: path.at(-1) }
   if (each) session.print.item(result, (paint) => lines(paint).join('\n'))
   else session.print.result(result, lines)
   for (const note of notes?.(answer, given) ?? []) session.print.note(harmless(note))
   return failed?.(answer) ? 1 : undefined
+}
+
+/** Names that a person reads at a glance. */
+const MOST_NEAR = 3
+
+/**
+ * Names that may have been meant. A name with one mistake has a half that is right, by which the
+ * server finds it.
+ */
+async function nearNames(session: Session, name: string, { list, name: field }: NonNullable<CommandOf<never>['among']>): Promise<string> {
+  const middle = Math.ceil(name.length / 2)
+  const searches = [undefined, name.slice(0, middle), name.slice(middle) || undefined]
+  const found = searches.map(async (search) => {
+    const page = (await ask(session, list, { fields: { limit: 1000, search } })) as unknown as Page<Record<string, unknown>>
+    return page.items.map((item) => String(item[field]))
+  })
+  const near = nearTo(name, [...new Set((await Promise.all(found)).flat())]).slice(0, MOST_NEAR)
+  return near.length === 0 ? 'No other name is like it.' : `Did you mean ${near.map(harmless).join(', ')}?`
 }
 
 function printed(part: PrintedValue, paint: Paint): string[] {

@@ -2,6 +2,10 @@
 export const nearestFirst = (name: string, known: readonly string[]): string[] =>
   known.toSorted((one, other) => distance(name, one) - distance(name, other))
 
+/** The names that one may have meant: no more than a quarter of the letters differ. */
+export const nearTo = (name: string, known: readonly string[]): string[] =>
+  nearestFirst(name, known).filter((one) => distance(name, one) <= Math.ceil(name.length / 4))
+
 /** The number of letters to add, remove or exchange (Levenshtein). */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)

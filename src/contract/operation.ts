@@ -131,6 +131,10 @@ export type CommandOf<Answer> = {
   notes?: (answer: Answer, given: OperationFields) => readonly string[]
   /** The last part of the path is printed under this name, as JSON, in place of the answer. */
   done?: string
+  /** Says that there is nothing of that name, although the request was answered. */
+  absent?: (answer: Answer) => string | null
+  /** The list that has the names, as a field, of which one may have been meant. */
+  among?: { list: AnyOperation; name: string }
   /** The command exits with 1. */
   failed?: (answer: Answer) => boolean
 }

@@ -211,6 +211,12 @@ test('a scope is shown, configured, followed and cancelled', async () => {
   expect(await json(['scope', 'context', scope])).toMatchObject({ scope })
   expect(await json(['scope', 'cancel', scope])).toMatchObject({ cancelled: false })
   expect((await run(['scope', 'show', scope])).stdout).toContain('context_limit')
+  await eventually(async () => (await run(['scope', 'list'])).stdout.includes(scope), 'the scope is listed')
+  expect(await run(['scope', 'show', 'chat/cli-skope', '--json'])).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/no scope chat\/cli-skope.*\nDid you mean .*chat\/cli-scope/),
+  })
 })
 
 test('keys are created into a file, listed and revoked', async () => {

@@ -88,9 +88,8 @@ export const state = operation('get /v1/scopes/{scope}', 'getScope', "Get a scop
     help: "Show a scope's inbox, turn, counters and settings",
     shows: stateLines,
     // A mistyped name would look like a scope that is idle.
-    failed: ({ last_seq }) => last_seq === 0,
-    notes: ({ scope, last_seq }) =>
-      last_seq === 0 ? [`There is no scope ${scope} yet: nothing was sent to it or set. It would begin like this.`] : [],
+    absent: ({ scope, last_seq }) => (last_seq === 0 ? `There is no scope ${scope}: it never had an event or a setting.` : null),
+    among: { list, name: 'scope' },
   },
 })
 

@@ -29,6 +29,23 @@ test('a setting that is reset and has no default is shown as not set', async () 
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'budget        not set\nmax_attempts  3\n', stderr: '' })
 })
 
+test.each([[], ['--json']])(
+  'a scope that never had an event is an error, with the names like it, and no state is shown %s',
+  async (...json) => {
+    const names = ['shop/berlin', 'shop/bern', 'chat/me']
+    const page = { items: names.map((scope) => ({ scope })), next_cursor: null }
+    vi.stubGlobal('fetch', async (address: string) =>
+      Response.json(address.includes('/v1/scopes?') ? page : { scope: 'shop/berlim', last_seq: 0 }),
+    )
+    const { code, stdout, stderr } = await reflexHere(['scope', 'show', 'shop/berlim', ...json], variables)
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'reflex: There is no scope shop/berlim: it never had an event or a setting.\nDid you mean shop/berlin, shop/bern?\n',
+    })
+  },
+)
+
 test('a server that does not answer is named with what to do about it', async () => {
   vi.stubGlobal('fetch', async () => Promise.reject(new TypeError('fetch failed')))
   const { code, stderr } = await reflexHere(['scope', 'list'], variables)
