@@ -1,6 +1,7 @@
 import { firstEvent, hasTry } from '../lib/first-event.ts'
 import type { Paint } from '../lib/paint.ts'
-import { quoted } from '../lib/text.ts'
+import { unknownText, type UnknownVariable } from '../reflex/doctor/checks.ts'
+import { harmless, quoted } from '../lib/text.ts'
 
 type Started = { project: string; url: string; key: string; own_key: boolean; state: string; model: string; paint: Paint }
 
@@ -30,3 +31,7 @@ export function welcome({ project, url, key, own_key, state, model, paint }: Sta
     paint('dim', 'Ctrl-C ends it.'),
   ]
 }
+
+/** Warnings of variables that the server was given and does not use. */
+export const notices = (unknown: readonly UnknownVariable[], paint: Paint): string[] =>
+  unknown.map((variable) => paint('yellow', harmless(`Warning: ${unknownText(variable)}.`)))

@@ -46,8 +46,11 @@ export type DoctorHealth = {
     origins?: 'observe' | 'ask' | 'refuse'
     assumed_destinations?: Record<string, string[]>
     secrets: { name: string; problem: string | null }[] | null
+    unknown_variables?: UnknownVariable[] | null
   } | null
 }
+/** `nearest`: the name that was meant, most likely. */
+export type UnknownVariable = { name: string; nearest: string }
 /** When the request was sent and answered, in ms. */
 export type Timing = { sent: number; received: number }
 
@@ -112,11 +115,16 @@ function deploymentChecks({ deployment }: DoctorHealth, timing: Timing): HealthC
     secrets === null
       ? check('secrets', 'warning', 'not checked', 'Only an admin key of every scope sees the names of secrets.')
       : check('secrets', 'ok', named(secrets.filter(({ problem }) => problem === null)) || 'none'),
+    ...(deployment.unknown_variables ?? []).map((variable) => check('variable', 'warning', unknownText(variable), RENAME)),
     ...(deployment.origins ? [check('origins', 'ok', ORIGINS[deployment.origins])] : []),
     ...assumedCheck(deployment.assumed_destinations ?? {}),
     clockCheck(deployment.time, timing),
   ]
 }
+
+export const unknownText = ({ name, nearest }: UnknownVariable): string =>
+  `${name} is set, and nothing of Reflex reads it: the nearest name is ${nearest}`
+const RENAME = 'Correct its name. Begin the names of your own variables with something else than REFLEX_.'
 
 const ORIGINS = {
   observe: 'a destination that nobody named is only logged; REFLEX_ORIGINS = "ask" has a person asked (docs/security.md)',

@@ -7,13 +7,14 @@ import { quieter } from '../../dev/server-output.ts'
 import { startStackMapper } from '../../dev/stack-mapper.ts'
 import { supervise } from '../../dev/supervise.ts'
 import { watchChanges } from '../../dev/watch.ts'
-import { welcome } from '../../dev/welcome.ts'
+import { notices, welcome } from '../../dev/welcome.ts'
 import { connect } from '../../lib/api.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
 import { buildDashboard } from '../../lib/dashboard.ts'
 import { interruption, unlessAborted } from '../../lib/interruption.ts'
 import { startServer, type LocalServer } from '../../lib/local-server.ts'
 import { painter } from '../../lib/paint.ts'
+import type { DoctorHealth } from '../doctor/checks.ts'
 import { projectFolder } from './folder.ts'
 
 const NOTES = `
@@ -111,7 +112,7 @@ async function runServer({ project, options, state, signal, again, stack_mapper,
   })
   started(starting)
   const server = await unlessAborted(signal, starting)
-  const { model, model_error } = await connect(server.url, key).json<Health>('/health/detailed', { signal })
+  const { model, model_error, deployment } = await connect(server.url, key).json<Health>('/health/detailed', { signal })
   if (model_error !== null) {
     // Otherwise the first event would be the first to report it.
     await server.stop()
@@ -120,11 +121,12 @@ async function runServer({ project, options, state, signal, again, stack_mapper,
   const paint = painter(process.stdout)
   if (again) console.log(paint('bold', `Reflex is up again at ${server.url}`))
   else console.log(welcome({ project, url: server.url, key, own_key: own, state: options.state, model, paint }).join('\n'))
+  for (const line of notices(deployment?.unknown_variables ?? [], paint)) console.log(line)
   up = true
   return server
 }
 
-type Health = { model: string; model_error: string | null }
+type Health = Pick<DoctorHealth, 'model' | 'model_error' | 'deployment'>
 
 async function demandFree(port: number): Promise<void> {
   const probe = createServer().listen(port, '127.0.0.1')

@@ -53,6 +53,14 @@ export const deployment = z.object({
   secrets: z.array(secret).nullable().meta({
     description: 'Names of the secrets that are set, and what is wrong with them; null unless the key is an admin of every scope.',
   }),
+  unknown_variables: z
+    .array(z.object({ name: z.string(), nearest: z.string() }))
+    .nullable()
+    .meta({
+      description:
+        'Variables that begin with `REFLEX_` and that nothing of Reflex reads, each with the nearest name that is read; ' +
+        'null unless the key is an admin of every scope.',
+    }),
 })
 
 const part = z.object({ ok: z.boolean(), duration_ms: z.number(), error: z.string().nullable() })

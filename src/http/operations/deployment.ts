@@ -7,6 +7,7 @@ import type { Agent } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
 import { databaseBytes, schemaOf } from './schema-check.ts'
+import { unknownVariables } from './variables.ts'
 import { MORE_NAMES, storeOf } from '../../store/store.ts'
 import { SHORTEST_REDACTION_SECRET } from '../../traces/keyed-hash.ts'
 import { assumedDestinations } from '../../tools/origins/destinations.ts'
@@ -42,6 +43,7 @@ export async function deploymentReport(
     origins: deploymentMode(env),
     assumed_destinations: assumedIn(agents),
     secrets: isAdminOfAll(principal) ? secretsOf(env) : null,
+    unknown_variables: isAdminOfAll(principal) ? unknownVariables(env) : null,
   }
 }
 

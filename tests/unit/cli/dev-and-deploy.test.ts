@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { databaseId, migratedDatabases } from '../../../cli/deploy/database-id.ts'
 import { deployedUrl } from '../../../cli/deploy/deployed-url.ts'
 import { adminKey } from '../../../cli/dev/admin-key.ts'
-import { welcome } from '../../../cli/dev/welcome.ts'
+import { notices, welcome } from '../../../cli/dev/welcome.ts'
 import { causeIn, missingClasses } from '../../../cli/lib/local-server.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
 
@@ -18,6 +18,12 @@ test('what a Worker threw while it started is named by itself, without what wran
   )
   expect(causeIn('✘ [ERROR] service core:user:a: Uncaught TypeError: x is not a function\n')).toContain('TypeError: x is not')
   expect(causeIn('✘ [ERROR] Build failed with 1 error:\n')).toBe('')
+})
+
+test('the start of the local server names a variable that nothing reads, with the one that was meant', () => {
+  expect(notices([{ name: 'REFLEX_EVENT_BYTES', nearest: 'REFLEX_EVENTS_BYTES' }], plainPaint)).toEqual([
+    'Warning: REFLEX_EVENT_BYTES is set, and nothing of Reflex reads it: the nearest name is REFLEX_EVENTS_BYTES.',
+  ])
 })
 
 describe('the development server’s key', () => {

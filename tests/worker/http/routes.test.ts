@@ -10,7 +10,19 @@ import { outcomeText } from '../../../src/traces/entries/sentences.ts'
 import { features } from '../../../src/features/index.ts'
 import { deploymentReport } from '../../../src/http/operations/deployment.ts'
 import { descriptionFlaws } from '../../support/description-flaws.ts'
-import { call, callWith, problem, fetchRaw, keyFor, message, request, scopePath, workerFetch, type Call } from '../../support/http.ts'
+import {
+  adminKey,
+  call,
+  callWith,
+  problem,
+  fetchRaw,
+  keyFor,
+  message,
+  request,
+  scopePath,
+  workerFetch,
+  type Call,
+} from '../../support/http.ts'
 import { freshScope, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
@@ -471,6 +483,15 @@ describe('health', () => {
       ]),
     )
     expect(text).not.toMatch(/test-admin-key|ticket-secret|nowhere-secret/)
+  })
+
+  test('names variables that nothing reads to an admin of every scope', async () => {
+    expect((await call('/health/detailed')).body.deployment.unknown_variables).toEqual([])
+    const misspelt = { REFLEX_EVENT_BYTES: '1' } as Parameters<typeof callWith>[0]
+    const unknown_variables = async (key = adminKey) =>
+      (await callWith(misspelt, '/health/detailed', { key })).body.deployment.unknown_variables
+    expect(await unknown_variables()).toEqual([{ name: 'REFLEX_EVENT_BYTES', nearest: 'REFLEX_EVENTS_BYTES' }])
+    expect(await unknown_variables(await keyFor(['admin'], ['team/*']))).toBe(null)
   })
 
   test('tells D1 that is away from D1 that is outdated, and says how much it holds', async () => {

@@ -40,3 +40,17 @@ test('doctor names the secret and the dead letters where the model refuses, and 
   expect(hint(0)).toContain('reflex dlq list')
   expect(hint(1)).toContain('reflex scope ask SCOPE')
 })
+
+test('doctor warns of a variable that nothing reads, and does not fail for it', () => {
+  const deployment = {
+    time: '1970-01-01T00:00:00.000Z',
+    bindings: { present: [], missing: [], unused: [] },
+    schema_error: null,
+    secrets: [],
+    unknown_variables: [{ name: 'REFLEX_EVENT_BYTES', nearest: 'REFLEX_EVENTS_BYTES' }],
+  }
+  const checks = checksOf({ ...health, deployment }, { sent: 0, received: 1 })
+  expect(checks.filter(({ name }) => name === 'variable')).toMatchObject([
+    { level: 'warning', detail: expect.stringMatching(/^REFLEX_EVENT_BYTES is set.* REFLEX_EVENTS_BYTES$/) },
+  ])
+})
