@@ -223,6 +223,18 @@ export function idleSince(certificate: Certificate, at: number): { at: number | 
 /** The strata of single acts. */
 export const actsIn = ({ strata }: Pick<Certificate, 'strata'>): Stratum[] => strata.filter(({ act }) => act !== REST)
 
+/**
+ * True if nothing of it is proven or may still be. An act that was foreseen and not yet compared
+ * may be: a table has several, and the first one that disagrees does not end the others.
+ */
+export function isRefuted({ strata, foreseen = [] }: Pick<Certificate, 'strata' | 'foreseen'>): boolean {
+  const acts = actsIn({ strata })
+  const isCompared = ({ event_type, act }: StratumOfAct): boolean =>
+    acts.some((one) => one.act === act && (one.event_type === event_type || one.event_type === REST))
+  return acts.length > 0 && acts.every(({ state }) => state === 'refuted') && foreseen.every(isCompared)
+}
+type StratumOfAct = Pick<StratumPlace, 'event_type' | 'act'>
+
 const refusedText = ({ event_type, act, n, k, person }: Stratum): string =>
   person === null
     ? `only ${k} of ${n} decisions for ${act} on ${event_type} agreed`

@@ -145,7 +145,7 @@ describe('the features', () => {
     learning: 15,
     market: 13,
     notices: 5,
-    proof: 7,
+    proof: 5,
     protocols: 0,
     receipts: 4,
     replay: 19,

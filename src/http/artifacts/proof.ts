@@ -2,7 +2,7 @@ import { coversScope } from '../../contract/principal.ts'
 import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import { mergeMetrics } from '../../reflexes/metrics.ts'
 import { promotable } from '../../reflexes/promotion.ts'
-import { certificatesOf } from '../../features/proof/store/certificates.ts'
+import { certificatesOf } from '../../store/artifacts/certificates.ts'
 import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { conflict } from '../problems/refusals.ts'
 

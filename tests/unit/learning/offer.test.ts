@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { isWorthProof, offerRefusal, type Offer } from '../../../src/features/learning/run/policy.ts'
+import type { Stratum } from '../../../src/contract/certificate.ts'
+import { freshStratum } from '../../../src/evidence/strata.ts'
+import { inProof, isWorthProof, offerRefusal, type Offer } from '../../../src/features/learning/run/policy.ts'
 
 const offer = (forecast: number): Offer => ({ strata: ['tool a'], reflexes: [], forecast })
 
@@ -11,6 +13,20 @@ test.each([
   ['replaces that, too, if it takes much more', 0.8, 0.54, false, null],
 ])('a later version %s', (_, forecast, known, foreseen, reason) => {
   expect(offerRefusal(offer(forecast), { known: [known], foreseen })?.split('; ')[1] ?? null).toBe(reason)
+})
+
+test('a later version replaces one that has an act refuted, however much that would take', () => {
+  const stratum = (act: string, more: Partial<Stratum> = {}): Stratum => ({
+    ...freshStratum({ event_type: 'mail', risk: 'outside', act }, { seq: 1, at: 1 }),
+    ...more,
+  })
+  const forecastOf = (...strata: Stratum[]) => inProof({ forecast: 0.8 }, { strata }).forecast
+  const refusal = (...strata: Stratum[]) => offerRefusal(offer(0.8), { known: [forecastOf(...strata)], foreseen: true })
+  expect(refusal(stratum('refund'))).toContain('is being proved')
+  expect(refusal(stratum('refund'), stratum('nothing', { state: 'refuted' }))).toBeNull()
+  // A person's rejection holds for later versions, too.
+  expect(refusal(stratum('refund'), stratum('nothing', { state: 'refuted', person: 'ann' }))).toContain('is being proved')
+  expect(inProof({ forecast: 0.8 }, undefined).forecast).toBe(0.8)
 })
 
 test('what would take little is not proved', () => {

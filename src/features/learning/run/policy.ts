@@ -1,4 +1,6 @@
 import { canonicalJson, type JsonFields } from '../../../base/json.ts'
+import type { Certificate } from '../../../contract/certificate.ts'
+import { actsIn } from '../../../evidence/certificate.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { wordsIn, type Replies } from '../../../contract/words.ts'
 import { NOTHING, withoutWords } from '../reflexes/classes.ts'
@@ -75,6 +77,18 @@ export function offerRefusal({ forecast }: Offer, { known, foreseen }: { known: 
   if (better === undefined) return null
   return `it would take ${share} of such decisions; a version that would take ${Math.round(better * 100)} % is being proved`
 }
+
+/**
+ * A version that is being proved, as a later offer is compared with it. One that has an act refuted
+ * keeps no offer waiting: the refuted act acts in a later version only.
+ */
+export const inProof = <Registered extends { forecast: number }>(
+  version: Registered,
+  certificate: Pick<Certificate, 'strata'> | undefined,
+): Registered =>
+  certificate && actsIn(certificate).some(({ state, person }) => state === 'refuted' && person === null)
+    ? { ...version, forecast: 0 }
+    : version
 
 /** The disputed events that are worth asking about, each once. */
 export function worthAsking(disputed: readonly string[], episodes: number, isSettled: (id: string) => boolean): string[] {

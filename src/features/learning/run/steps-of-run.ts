@@ -8,7 +8,17 @@ import { type LearnedReflexes, learnReflexesInSteps, type ReflexLearnOptions } f
 import { trustedAmong } from '../reflexes/sources.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
 import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
-import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, otherDecision, stratumOfAct, withoutForgotten } from './policy.ts'
+import {
+  coverageOf,
+  inProof,
+  isWorthProof,
+  nextAt,
+  SETTLINGS,
+  worthAsking,
+  otherDecision,
+  stratumOfAct,
+  withoutForgotten,
+} from './policy.ts'
 import type { Replies } from '../../../contract/words.ts'
 import { answerOf, crowdIn, ended } from './ending.ts'
 import type { LearnerStore, LearningRun } from './store.ts'
@@ -20,6 +30,7 @@ import { sampleContext } from '../../../reflexes/reflex-context.ts'
 import { runReflex } from '../../../reflexes/run-reflex.ts'
 import type { Program } from '../../../reflexes/sandbox.ts'
 import { storeOf } from '../../../store/store.ts'
+import { certificatesOf } from '../../../store/artifacts/certificates.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { mineInSteps, type MinedSkills } from './skills.ts'
 import { actsOfAction } from '../episodes/decided.ts'
@@ -45,7 +56,7 @@ async function beginLearning(
   { env, store, lessons }: { env: Env; store: LearnerStore; lessons: Lessons },
 ): Promise<Learning> {
   const drifted = await programsOf(run.drifted, env)
-  const { proved, taken_over } = await versionsOf(store.registered, { env, drifted: run.drifted })
+  const { proved, taken_over } = await versionsOf(store.registered, { env, run })
   const settled = run.round === 0 ? store.settled() : new Set<string>()
   const steps = learnInSteps(store.newest(run.window), { run, drifted, taken_over, settled, env, lessons })
   return { key: keyOf(run), steps, proved, taken_over }
@@ -121,7 +132,7 @@ async function programsOf(drifted: readonly Drift[], env: Env): Promise<Drifted[
 /** The versions of earlier runs that are being proved, and when others took over. */
 async function versionsOf(
   registered: readonly RegisteredReflex[],
-  { env, drifted }: { env: Env; drifted: readonly Drift[] },
+  { env, run: { scope, drifted } }: { env: Env; run: Pick<LearningRun, 'scope' | 'drifted'> },
 ): Promise<Pick<Learning, 'proved' | 'taken_over'>> {
   const proved: RegisteredReflex[] = []
   const taken_over = new Map<string, number>()
@@ -129,7 +140,10 @@ async function versionsOf(
     if (drifted.some(({ id, version }) => id === one.id && version === one.version)) continue
     const versions = await storedReflexVersions(storeOf(env), one.id)
     const found = versions.find(({ version }) => version === one.version)
-    if (found?.state === 'shadow' && found.state_reason === null) proved.push(one)
+    if (found?.state === 'shadow' && found.state_reason === null) {
+      const known = await certificatesOf(env.DB, one.id, one.version)
+      proved.push(inProof(one, known.find((certified) => certified.scope === scope)?.certificate))
+    }
     if (found?.state !== 'active') continue
     for (const stratum of one.strata) taken_over.set(stratum, Math.max(found.state_at, taken_over.get(stratum) ?? 0))
   }

@@ -1,11 +1,11 @@
 import type { ReflexState, ReflexVersion } from '../../../contract/reflex.ts'
-import type { Certificate, Stratum } from '../../../contract/certificate.ts'
+import type { Stratum } from '../../../contract/certificate.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import { tooManyFailedRuns } from '../../../reflexes/promotion.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
-import { actsIn, doubtIn, why } from '../../../evidence/certificate.ts'
+import { actsIn, doubtIn, isRefuted, why } from '../../../evidence/certificate.ts'
 import { isSame } from '../../../evidence/strata.ts'
 import type { Certificates, Observed, PersonDecision } from './certificates.ts'
 import type { ProvenActs } from './proven-acts.ts'
@@ -184,9 +184,3 @@ export class Promotions {
 
 const sumOf = (all: readonly Stratum[], field: 'n' | 'k'): number => all.reduce((sum, one) => sum + one[field], 0)
 const countsOf = (all: readonly Stratum[]): string => `${sumOf(all, 'k')} of ${sumOf(all, 'n')} compared fires in shadow agreed`
-
-/** True if nothing of it is proven or may still be. */
-function isRefuted(certificate: Certificate): boolean {
-  const strata = actsIn(certificate)
-  return strata.length > 0 && strata.every(({ state }) => state === 'refuted')
-}

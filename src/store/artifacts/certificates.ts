@@ -1,8 +1,8 @@
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { Certificate } from '../../../contract/certificate.ts'
-import { forgetReports, tellReports } from '../../../store/artifacts/scope-reports.ts'
-import { certificates } from '../../../store/artifacts/tables.ts'
+import type { Certificate } from '../../contract/certificate.ts'
+import { forgetReports, tellReports } from './scope-reports.ts'
+import { certificates } from './tables.ts'
 
 /** Maximum number of rows read per reflex, from the scopes that reported last. */
 const MOST_ROWS = 1000
