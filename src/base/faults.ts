@@ -152,5 +152,5 @@ function detailOf({ message, responseBody }: Thrown): string {
   return told.slice(0, LONGEST_TEXT)
 }
 
-const messagesOf = (error: unknown): string[] =>
+export const messagesOf = (error: unknown): string[] =>
   Array.from(causesOf(error)).flatMap(({ message }) => (typeof message === 'string' ? [message] : []))

@@ -1,4 +1,5 @@
 import { TooLate, withDeadline } from '../base/deadline.ts'
+import { missingDatabase } from '../base/missing-binding.ts'
 
 /** The longest that one call of D1 takes. D1 has been seen to stall for 25 s. */
 const DEADLINE_MS = 10_000
@@ -7,15 +8,18 @@ export const QUICK_MS = 500
 
 const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
 
-type Bound = { DB: D1Database; ARCHIVE?: R2Bucket | undefined } & { [Name in MoreName]?: D1Database | undefined }
+type Bound = { DB: D1Database | undefined; ARCHIVE?: R2Bucket | undefined } & { [Name in MoreName]?: D1Database | undefined }
 /** Databases of packs beside `DB`, which has everything else, too. */
 type MoreName = `EVENTS_DB_${number}`
 const MOST_MORE = 16
 export const MORE_NAMES = Array.from({ length: MOST_MORE }, (_, index): MoreName => `EVENTS_DB_${index + 1}`)
 
+/** Without its binding `DB` a deployment takes events, and cannot list, look up or keep any. */
+const UNBOUND = missingDatabase('DB')
+
 /** The only access to the deployment's D1: each call fails as unanswered after a deadline. */
 export function storeOf(env: Bound, deadline_ms = DEADLINE_MS): D1Database {
-  const store = inTimeOnly(env.DB, deadline_ms)
+  const store = inTimeOnly(env.DB ?? UNBOUND, deadline_ms)
   bound.set(store, { env, deadline_ms })
   return store
 }

@@ -7,19 +7,13 @@ import type { Agent } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
 import { databaseBytes, schemaOf } from './schema-check.ts'
+import { missingBindings, REQUIRED } from '../problems/required-bindings.ts'
 import { unknownVariables } from './variables.ts'
 import { MORE_NAMES, storeOf } from '../../store/store.ts'
 import { SHORTEST_REDACTION_SECRET } from '../../traces/keyed-hash.ts'
 import { assumedDestinations } from '../../tools/origins/destinations.ts'
 import { secretHosts } from '../../tools/tool-secrets.ts'
 
-type Required = { [Name in keyof Env]-?: undefined extends Env[Name] ? never : Name }[keyof Env]
-/** A binding that is added to `Env` and not here does not compile. */
-const ALL = { SCOPE: true, SWEEPER: true, GLOBAL_KEYS: true, LEARNER: true, LEDGER: true, DB: true, EVENTS: true } satisfies Record<
-  Required,
-  true
->
-const REQUIRED = Object.keys(ALL) as Required[]
 const OPTIONAL = ['RATE_LIMIT', 'AI', 'ARCHIVE', 'OUTCOMES'] as const
 
 /** The configuration of the deployment, without any value of it. */
@@ -34,7 +28,7 @@ export async function deploymentReport(
     time: new Date(now).toISOString(),
     bindings: {
       present: [...REQUIRED, ...OPTIONAL, ...MORE_NAMES].filter(has),
-      missing: REQUIRED.filter((name) => !has(name)),
+      missing: missingBindings(env),
       unused: OPTIONAL.filter((name) => !has(name)),
     },
     schema: found.schema,

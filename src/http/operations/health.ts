@@ -7,6 +7,7 @@ import { budgetsProblem } from '../../contract/settings/budget.ts'
 import { ownPricesProblem } from '../../models/model-call.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { resource, serve } from '../describe/operation.ts'
+import { lackOf } from '../problems/required-bindings.ts'
 import { deploymentReport } from './deployment.ts'
 import { deadLetterCounts, inboxDepths, modelCallReport, modelSilence, parkedCounts, retentionReport } from './health-report.ts'
 import { storeOf } from '../../store/store.ts'
@@ -32,7 +33,7 @@ async function report(c: Context<AuthEnv>) {
   const { scopes } = principal
   const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, retention, facts, model_calls, told] = await Promise.all([
     parts(env, features),
-    env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
+    env.ARCHIVE ? probe(env, async () => env.ARCHIVE?.list({ limit: 1 })) : null,
     inboxDepths(storeOf(env), scopes).catch(() => null),
     parkedCounts(storeOf(env), scopes).catch(() => null),
     deadLetterCounts(storeOf(env), scopes).catch(() => null),
@@ -95,7 +96,7 @@ async function parts(env: Env, features: readonly DeploymentFeature[]) {
   const { EVENTS } = env
   const db = storeOf(env)
   const queues: Pick<Queue, 'metrics'> = EVENTS
-  const [database, queue] = await Promise.all([probe(() => db.prepare('SELECT 1').first()), probe(() => queues.metrics())])
+  const [database, queue] = await Promise.all([probe(env, () => db.prepare('SELECT 1').first()), probe(env, () => queues.metrics())])
   const problem = features.map((feature) => feature.problem?.(env)).find((found) => typeof found === 'string')
   const error = modelProblem(modelName(env), env) ?? problem ?? ownPricesProblem(env) ?? budgetsProblem(env)
   const model = { ok: error === null, error }
@@ -107,11 +108,12 @@ const PATIENCE_MS = 1000
 type Probed = { ok: boolean; duration_ms: number; error: string | null }
 
 /** Checks that a dependency responds, with a short time limit. */
-async function probe(ask: () => Promise<unknown>): Promise<Probed> {
+async function probe(env: Env, ask: () => Promise<unknown>): Promise<Probed> {
   const begun = performance.now()
   const error = await withDeadline(async () => ask(), { timeout_ms: PATIENCE_MS, what: 'the response' }).then(
     () => null,
-    (failure: unknown) => (failure instanceof TooLate ? `no response within ${PATIENCE_MS} ms` : messageOf(failure)),
+    (failure: unknown) =>
+      failure instanceof TooLate ? `no response within ${PATIENCE_MS} ms` : (lackOf(failure, env) ?? messageOf(failure)),
   )
   return { ok: error === null, duration_ms: Math.round(performance.now() - begun), error }
 }

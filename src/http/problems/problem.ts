@@ -2,6 +2,8 @@ import type { Context, Env, Hono, Schema } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { Problem } from '../../contract/problem.ts'
 import { notFound, refusal } from './refusals.ts'
+import type { Env as Bindings } from '../../env.ts'
+import { lackOf, missingSentence } from './required-bindings.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isTransient } from '../../base/faults.ts'
 import { logError, warn } from '../../base/warn.ts'
@@ -14,14 +16,26 @@ export function problemResponse({ status, type, title, detail, errors, extension
 
 /** For app.onError. */
 export function handleError(error: Error, c: Context): Response {
-  const { problem, instance } = problemOf(error, c.req)
+  const { problem, instance } = problemOf(error, c.req, c.env as Bindings)
   return answer(c, problemResponse(problem, instance))
 }
 
-/** For any error but a Problem the caller gets an id, the log the details. */
-export function problemOf(error: unknown, { method, path }: { method: string; path: string }): { problem: Problem; instance?: string } {
-  if (error instanceof Problem) return { problem: error }
+/**
+ * For any error but a Problem the caller gets an id, the log the details. `env`: null where a
+ * missing binding would have ended the request before.
+ */
+export function problemOf(
+  error: unknown,
+  { method, path }: { method: string; path: string },
+  env: Bindings | null = null,
+): { problem: Problem; instance?: string } {
+  if (error instanceof Problem) return { problem: explained(error, env) }
   if (error instanceof HTTPException) return { problem: fromHttpException(error) }
+  const lack = lackOf(error, env)
+  if (lack !== null) {
+    warn({ message: 'a binding is missing', path, error })
+    return { problem: refusal('binding-missing', lack) }
+  }
   if (isTransient(error)) {
     warn({ message: 'a dependency is unavailable', path, error })
     return { problem: away }
@@ -30,6 +44,13 @@ export function problemOf(error: unknown, { method, path }: { method: string; pa
   const { name, message, stack } = error instanceof Error ? error : new Error(messageOf(error))
   logError({ level: 'error', instance, method, path, name, message, stack })
   return { problem: internal, instance }
+}
+
+/** Adds the missing binding, which may be why something is unavailable. */
+function explained(problem: Problem, env: Bindings | null): Problem {
+  const { status, type, title, detail, errors, extension, headers } = problem
+  const lack = type === away.type && env !== null ? missingSentence(env) : null
+  return lack === null ? problem : new Problem({ status, type, title, detail: `${detail} ${lack}`, errors, extension, headers })
 }
 
 export function handleNotFound(c: Context, hint = 'The routes are described at /v1/docs.'): Response {

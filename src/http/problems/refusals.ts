@@ -6,6 +6,7 @@ import type { ValidationTargets } from 'hono'
 
 const kinds = {
   'bad-signature': [401, 'Bad signature'],
+  'binding-missing': [500, 'Binding missing'],
   'body-cut-short': [400, 'Body cut short'],
   'body-too-large': [413, 'Body too large'],
   'event-too-large': [413, 'Event too large'],

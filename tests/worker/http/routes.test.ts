@@ -425,6 +425,50 @@ describe('the log of events', () => {
   })
 })
 
+describe('a binding that is missing', () => {
+  test.each([
+    ['DB', 'GET', '/v1/events'],
+    ['DB', 'GET', '/v1/scopes'],
+    ['DB', 'POST', '/v1/keys'],
+    ['SCOPE', 'GET', '/v1/scopes/nobody'],
+    ['LEDGER', 'GET', '/v1/ledger/accounts/scope:nobody'],
+  ])('%s is named by %s %s, with what to do', async (name, method, path) => {
+    const json = { '/v1/keys': { name: 'k', roles: ['viewer'], scopes: ['*'] } }[path]
+    const answer = await callWith({ [name]: undefined }, path, { method, ...(method === 'POST' && { json }) })
+    expect(answer).toMatchObject(problem(500, 'binding-missing'))
+    expect(answer.body.detail).toMatch(new RegExp(`^The binding ${name} is missing: add it to wrangler.toml`))
+  })
+
+  test('is named beside the receipts of what the queue did not take', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    const answer = await callWith({ EVENTS: undefined }, '/v1/events', { json: message() })
+    expect(answer).toMatchObject(problem(503, 'unavailable'))
+    expect(answer.body).toMatchObject({ detail: expect.stringContaining('The binding EVENTS is missing: add it'), receipts: [{}] })
+  })
+
+  test.each([
+    ['DB', 'database'],
+    ['EVENTS', 'queue'],
+  ])('%s is named by the health of the %s', async (name, part) => {
+    for (const [path, status] of [
+      ['/health/ready', 503],
+      ['/health/detailed', 200],
+    ] as const) {
+      const { body, ...answer } = await callWith({ [name]: undefined }, path)
+      expect({ ...answer, part: body[part] }).toMatchObject({
+        status,
+        part: { ok: false, error: expect.stringContaining(`binding ${name} is missing`) },
+      })
+    }
+  })
+
+  test('is not blamed for an error of another cause', async () => {
+    const DB = { prepare: () => ({ bind: () => ({ all: async () => Promise.reject(new TypeError('x is not a function')) }) }) }
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    expect(await callWith({ DB, LEDGER: undefined }, '/v1/events')).toMatchObject(problem(500, 'internal'))
+  })
+})
+
 describe('health', () => {
   test('is open, and says little', async () => {
     expect(await call('/health', { key: null })).toMatchObject({ status: 200, body: { status: 'ok' } })
@@ -508,12 +552,15 @@ describe('health', () => {
     })
   })
 
-  test.each(['SCOPE', 'SWEEPER', 'GLOBAL_KEYS', 'LEARNER', 'LEDGER', 'EVENTS'])('misses the binding %s where it lacks', async (name) => {
-    const { bindings } = (await call('/health/detailed')).body.deployment
-    expect(bindings.present).toContain(name)
-    const lacking = { ...env, [name]: undefined }
-    expect((await deploymentReport(lacking as never, ADMIN, { now: 0, features, agents: [] })).bindings.missing).toEqual([name])
-  })
+  test.each(['SCOPE', 'SWEEPER', 'GLOBAL_KEYS', 'LEARNER', 'LEDGER', 'EVENTS', 'DB'])(
+    'misses the binding %s where it lacks',
+    async (name) => {
+      const { bindings } = (await call('/health/detailed')).body.deployment
+      expect(bindings.present).toContain(name)
+      const lacking = { ...env, [name]: undefined }
+      expect((await deploymentReport(lacking as never, ADMIN, { now: 0, features, agents: [] })).bindings.missing).toEqual([name])
+    },
+  )
 
   test('reports a table of D1 that lacks a column, as before a migration', async () => {
     await env.DB.exec('ALTER TABLE approvals RENAME COLUMN why TO other')

@@ -2,6 +2,9 @@ import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { missingText } from '../../../../src/base/missing-binding.ts'
+import type { Env } from '../../../../src/env.ts'
+import { unavailable } from '../../../../src/http/problems/refusals.ts'
 import { fromZod, Problem } from '../../../../src/contract/problem.ts'
 import { handleError, handleNotFound, problemOf } from '../../../../src/http/problems/problem.ts'
 
@@ -38,6 +41,28 @@ test('a field that is not there is called missing, and one of another type by wh
     { path: 'content', message: 'is missing (expected string)' },
     { path: 'at', message: 'Invalid input: expected number, received string' },
   ])
+})
+
+describe('a binding that is missing', () => {
+  const bound = { SCOPE: {}, SWEEPER: {}, GLOBAL_KEYS: {}, LEARNER: {}, LEDGER: {}, DB: {}, EVENTS: {} } as unknown as Env
+  const found = (error: unknown, env: Env | null) => problemOf(error, { method: 'GET', path: '/x' }, env).problem
+  const nothing = new TypeError("Cannot read properties of undefined (reading 'getByName')")
+
+  test('is named as the cause of what is unavailable, which stays so', () => {
+    const { status, detail, headers } = found(unavailable('Keys cannot be checked.'), { ...bound, DB: undefined } as unknown as Env)
+    expect({ status, headers }).toEqual({ status: 503, headers: { 'Retry-After': '5' } })
+    expect(detail).toMatch(/^Keys cannot be checked\. The binding DB is missing: add it to wrangler\.toml, .*\.$/)
+    expect(found(unavailable('Keys cannot be checked.'), bound).detail).toBe('Keys cannot be checked.')
+  })
+
+  test('is named where an object says so of its own, and not where all are there', () => {
+    vi.spyOn(console, 'warn').mockImplementation(() => {})
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    const told = new Error('it failed', { cause: new Error(missingText(['DB'])) })
+    expect(found(told, bound)).toMatchObject({ status: 500, type: 'urn:reflex:problem:binding-missing' })
+    expect(found(nothing, { ...bound, LEDGER: undefined } as unknown as Env).detail).toMatch(/^The binding LEDGER is missing/)
+    expect([found(nothing, bound), found(nothing, null)].map(({ type }) => type)).toEqual(Array(2).fill('urn:reflex:problem:internal'))
+  })
 })
 
 describe('an error becomes problem+json', () => {
