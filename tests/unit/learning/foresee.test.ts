@@ -33,7 +33,7 @@ function foresee(episodes: Episode[], lessons: Lessons = new Map()): { foresight
   return { foresights: atOnce(foreseeInSteps(episodes, { agreement: 0.95 }, { fires, lessons })), runs }
 }
 const all = { fair: () => true }
-const table = { id: 'learned.table', by: 'table' as const, acts: [] }
+const table = { id: 'learned.table', by: 'table' as const, names: ['clean', 'nothing'] }
 
 describe('what was learned from earlier decisions', () => {
   const episodes = decided()
@@ -74,7 +74,7 @@ describe('the comparisons of a reflex', () => {
   const { foresights } = foresee(episodes)
   const reflexes = Array.from(new Set(foresights.map(({ reflex }) => reflex)))
 
-  test('are of what was learned earlier under its id, by act, and all of them for a table', () => {
+  test('are of what was learned earlier under its id, by act, and all of its acts for a table', () => {
     expect(reflexes).toHaveLength(2)
     const [first] = foresights
     const own = foreseenFor({ ...table, by: 'rules', id: first?.reflex ?? '' }, { episodes, foresights, ...all })
@@ -84,6 +84,8 @@ describe('the comparisons of a reflex', () => {
       ['clean', 'mail', 87, 87],
       ['nothing', 'mail', 173, 173],
     ])
+    const ofNothing = foreseenFor({ ...table, names: ['nothing'] }, { episodes, foresights, ...all })
+    expect(ofNothing?.acts.map(({ act, n }) => [act, n])).toEqual([['nothing', 173]])
     expect(ofAll?.acts.find(({ act }) => act === 'clean')).toMatchObject({ from: { seq: 201, at: 201 }, to: { seq: 459, at: 459 } })
     expect(Object.values(ofAll?.shapes.taught ?? {})).toEqual([260])
     expect(ofAll?.shapes.values.senders.taught).toMatchObject({ 'user:0': expect.any(Number) })

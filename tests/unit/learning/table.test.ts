@@ -9,7 +9,7 @@ import { checkReflex } from '../../../src/reflexes/static-check.ts'
 import { partsOf, withWeights } from '../../../src/reflexes/weights.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 import { seededRandom } from '../../support/random.ts'
-import { call, episode, history } from './histories.ts'
+import { call, episode, history, reply } from './histories.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
 const NOUNS = ['parcel', 'card', 'account', 'invoice', 'refund', 'password', 'address', 'order']
@@ -45,8 +45,28 @@ const tableOf = (episodes: Episode[], options?: ReflexLearnOptions): LearnedRefl
   return reflexes[0] as LearnedReflex
 }
 
+/** A fifth of the events asks for a tool by its amount. The others are sentences. */
+const shop = (index: number): [{ type: string; line?: string; amount?: number }, EpisodeAct[]] => {
+  const { intent, line } = spoken(index)
+  const amount = Math.floor(seededRandom(index + 9)() * 1000)
+  if (index % 5 === 0) return [{ type: 'order', amount }, call(amount < 500 ? 'refund' : 'escalate', { by: 'desk' })]
+  return [{ type: 'mail', line }, intent < 2 ? [] : reply(intent === 2 ? 'We are open.' : 'We are closed.')]
+}
+
 describe('a table of points', () => {
   const table = tableOf(taught, { agreement: 0.95 })
+
+  test('leaves to rules what it is not sure of, and they predict', () => {
+    const { reflexes, refused, judged } = learnReflexes(history(TAUGHT, shop))
+    expect(reflexes.map(({ by, names }) => [by, ...names])).toEqual([
+      ['rules', 'escalate'],
+      ['rules', 'refund'],
+      ['table', 'nothing', 'reply'],
+    ])
+    expect(refused).toEqual([])
+    const agreed = judged.map(({ decision, held_out }) => [decision.split(' ')[1] ?? '', held_out.agreed] as const)
+    expect(agreed.filter(([name]) => name === 'refund' || name === 'escalate').every(([, n]) => n > 20)).toBe(true)
+  })
 
   test('takes all decisions of a scope in one reflex, or leaves the event to the slow path', async () => {
     expect(table.decisions).toHaveLength(4)

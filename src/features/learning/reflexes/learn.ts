@@ -100,14 +100,18 @@ function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, optio
   const isEnough =
     isRuled(classes) && rules.byClass.every((one, own) => one.n < LEAST_HELD_OUT || (isGood(one, own) && one.agreed >= one.n * ENOUGH))
   const table = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, bounds)
+  // A table takes what it is sure of, and rules what they predict of the rest.
+  const isOfTable = (own: number): boolean => table !== null && table.leads[own] != null
+  const together = byRules.map((one, own) => (isOfTable(own) ? (table?.byClass[own] ?? NONE) : one))
   // Rules are easier to read.
-  const isTable = table !== null && shareOf(table.byClass) > shareOf(byRules) + BETTER
+  const isTable = table !== null && shareOf(together) > shareOf(byRules) + BETTER
   const of = { episodes, prepared, isGood }
   const asTable = isTable ? yield* writeTable(of, table) : null
-  const written = asTable !== null && asTable.reflexes.length > 0 ? asTable : yield* writeRules(of, rules.byClass)
-  const isByTable = table !== null && written === asTable
-  const byClass = classes.classes.map((_, own) => (isByTable ? table.byClass : byRules)[own] ?? NONE)
-  const reach = yield* reachOf(episodes, { classes, byClass, errors: table?.errors ?? [], agreement })
+  const isByTable = asTable !== null && asTable.reflexes.length > 0
+  const isLeft = (own: number): boolean => !isByTable || !isOfTable(own)
+  const asRules = yield* writeRules(of, rules.byClass, isLeft)
+  const written = isByTable ? besides(asTable, asRules) : asRules
+  const reach = yield* reachOf(episodes, { classes, byClass: isByTable ? together : byRules, errors: table?.errors ?? [], agreement })
   const disputed = new Set([...rules.disputed, ...(table?.disputed ?? []), ...written.exceptions])
   return {
     episodes,
@@ -116,9 +120,19 @@ function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, optio
     disputed: [...disputed].sort((one, other) => one - other).map((index) => episodes[index]?.id ?? ''),
     judged: classes.classes.map(({ key }, own) => ({
       decision: key,
-      held_out: (isByTable ? table.byClass : rules.byClass)[own] ?? NONE,
+      held_out: (isByTable ? together : rules.byClass)[own] ?? NONE,
     })),
     reach,
+  }
+}
+
+/** Both, where what rules take is not refused by the table. */
+function besides(table: Written, rules: Written): Written {
+  const byRules = new Set(rules.reflexes.map(({ decision }) => decision))
+  return {
+    reflexes: [...rules.reflexes, ...table.reflexes],
+    refused: table.refused.filter(({ decision }) => !byRules.has(decision)),
+    exceptions: [...table.exceptions, ...rules.exceptions],
   }
 }
 
@@ -144,14 +158,15 @@ const goodBy =
 type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes; isGood: IsGood }
 type Written = { reflexes: LearnedReflex[]; refused: LearningRefusal[]; exceptions: number[] }
 
-/** Learns again, from all episodes, for each decision that was judged good. */
-function* writeRules({ episodes, prepared, isGood }: Of, judged: readonly HeldOut[]): Steps<Written> {
+/** Learns again, from all episodes, for each decision that was judged good and is left to rules. */
+function* writeRules({ episodes, prepared, isGood }: Of, judged: readonly HeldOut[], isLeft: (own: number) => boolean): Steps<Written> {
   const { matrix, classes } = prepared
   const all = bitsOf(matrix.size, () => true)
-  const rules = yield* learnRules(prepared, all, (own) => isGood(judged[own] ?? NONE, own))
+  const rules = yield* learnRules(prepared, all, (own) => isLeft(own) && isGood(judged[own] ?? NONE, own))
   const written: Written = { reflexes: [], refused: [], exceptions: [] }
   for (const [own, decision] of classes.classes.entries()) {
     yield
+    if (!isLeft(own)) continue
     const held_out = judged[own] ?? NONE
     const reflex = isGood(held_out, own) ? yield* rulesReflex({ episodes, prepared, own, decision, held_out }, rules[own] ?? []) : null
     const reason = reflex === null ? reasonOf(held_out) : sizeReason(reflex)

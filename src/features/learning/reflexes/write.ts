@@ -1,3 +1,4 @@
+import { actName } from '../../../contract/act-name.ts'
 import type { Episode } from '../episode.ts'
 import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
 import type { DecisionClass, ActTemplate, OutputSlot, ActionTemplate } from './classes.ts'
@@ -363,6 +364,8 @@ export type LearnedReflex = {
   decisions: readonly string[]
   by: 'rules' | 'table'
   acts: DecisionClass['acts']
+  /** The names of its decisions, as certificates prove them. */
+  names: readonly string[]
   code: string
   /** `taught`: indexes of its episodes. `exceptions`: others that its rules cover. */
   evidence: { episodes: number; taught: readonly number[]; exceptions: number; held_out: HeldOut }
@@ -398,7 +401,7 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
   })
   const evidence = { episodes: taught.length, taught: indexes, exceptions, held_out }
   const { key, acts } = decision
-  return { id: idOf(key), title: titleFor(acts, rules), decision: key, decisions: [key], acts, by, code, evidence }
+  return { id: idOf(key), title: titleFor(acts, rules), decision: key, decisions: [key], acts, names: [actName(acts)], by, code, evidence }
 }
 
 /** `held_out`, `leads`: by class. A class without a lead decides nothing. */
@@ -452,6 +455,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
     decision: `table of ${keys.length}: ${keys.join(', ')}`,
     decisions: keys,
     acts,
+    names: Array.from(new Set(taken.map(({ decision }) => actName(decision.acts)))),
     by: 'table',
     code: withWeights(code, weights),
     evidence,

@@ -137,7 +137,7 @@ export type ForeseenGrounds = {
  * change of policy that the earlier lessons did not know. Its test then begins with itself.
  */
 export function foreseenFor(
-  reflex: Pick<LearnedReflex, 'id' | 'by' | 'acts'>,
+  reflex: Pick<LearnedReflex, 'id' | 'by' | 'names'>,
   { episodes, foresights, fair, agreement = DEFAULT_AGREEMENT }: ForeseenGrounds,
 ): Foreseen | null {
   const teacher = episodes.findLast((episode) => episode.teacher.by !== 'person')?.teacher
@@ -146,7 +146,7 @@ export function foreseenFor(
     const episode = episodes[foresight.index]
     if (!episode || teacherChange(episode.teacher, teacher) !== null) return []
     const [first = null] = actsOfAction(foresight.action)
-    const is_own = foresight.reflex === reflex.id || reflex.by === 'table'
+    const is_own = foresight.reflex === reflex.id || (reflex.by === 'table' && reflex.names.includes(actNameOf(foresight.action)))
     return is_own && fair(episode, first) ? [{ ...foresight, episode }] : []
   })
   const all = { act: REST, n: counted.length, k: counted.filter(({ agreed }) => agreed).length }
