@@ -135,6 +135,10 @@ export const scopeState = z
     turn: z.object({ turn_id: z.string(), since: time, events: count }).nullable(),
     llm_tokens_remaining: count.nullable(),
     waiting_for_model: modelWait.nullable().describe('Null while the model provider is believed to be reachable.'),
+    budget_problem: z
+      .string()
+      .nullable()
+      .describe('Why a budget in money allows no call of the model, whose price is not known; null if it does.'),
     sockets: count,
     outbox: z.object({ waiting: count, last_error: z.string().nullable() }),
     spans: z

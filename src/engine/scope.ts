@@ -1,3 +1,4 @@
+import { unpricedBudget } from '../agent/unpriced-budget.ts'
 import { streamOfLines } from '../traces/recording-lines.ts'
 import type { ActionCall } from '../contract/action.ts'
 import type { Env } from '../env.ts'
@@ -27,7 +28,8 @@ import { LEAST_ALONE } from '../store/replicate.ts'
 import { contextAt } from './context/past-context.ts'
 
 async function stateOf(parts: Collaborators): Promise<ScopeState> {
-  const { scope, view, counters, turns, store, log, sockets, outbox, guard, memory, budget, outage, secret_settings, features, now } = parts
+  const { scope, view, counters, turns, store, log, sockets, outbox, guard, memory, budget, outage, secret_settings, features, env, now } =
+    parts
   const turn = turns.current
   const state: ScopeState = {
     scope,
@@ -40,6 +42,7 @@ async function stateOf(parts: Collaborators): Promise<ScopeState> {
     turn: turn?.held ? { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length } : null,
     llm_tokens_remaining: budget.remaining(),
     waiting_for_model: outage.state,
+    budget_problem: unpricedBudget(env, store.settings(), scope),
     sockets: sockets.count,
     outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
     spans: null,

@@ -47,6 +47,10 @@ export function ownPricesProblem({ REFLEX_MODEL_PRICES: text }: PriceEnv): strin
   return `REFLEX_MODEL_PRICES${issue?.path.map((key) => `["${String(key)}"]`).join('') ?? ''}: ${issue?.message}; ${HOW}.`
 }
 
+/** Says why a budget in money allows no call of a model, and what to do. */
+export const unpricedText = (model: string): string =>
+  `the model ${model} has no price, so a budget in money allows no call of it: give it one by the variable REFLEX_MODEL_PRICES (docs/cost.md)`
+
 /** SHA-256 of the prompt as JSON. A replay uses it to find the recorded response. */
 export const promptHash = (prompt: LanguageModelV4Prompt): Promise<string> => sha256(JSON.stringify(prompt))
 

@@ -47,6 +47,7 @@ export type DoctorHealth = {
     assumed_destinations?: Record<string, string[]>
     secrets: { name: string; problem: string | null }[] | null
     unknown_variables?: UnknownVariable[] | null
+    unpriced_budgets?: { name: string; problem: string }[]
   } | null
 }
 /** `nearest`: the name that was meant, most likely. */
@@ -115,6 +116,7 @@ function deploymentChecks({ deployment }: DoctorHealth, timing: Timing): HealthC
     secrets === null
       ? check('secrets', 'warning', 'not checked', 'Only an admin key of every scope sees the names of secrets.')
       : check('secrets', 'ok', named(secrets.filter(({ problem }) => problem === null)) || 'none'),
+    ...(deployment.unpriced_budgets ?? []).map(({ name, problem }) => budgetCheck(name, problem)),
     ...(deployment.unknown_variables ?? []).map((variable) => check('variable', 'warning', unknownText(variable), RENAME)),
     ...(deployment.origins ? [check('origins', 'ok', ORIGINS[deployment.origins])] : []),
     ...assumedCheck(deployment.assumed_destinations ?? {}),
@@ -125,6 +127,9 @@ function deploymentChecks({ deployment }: DoctorHealth, timing: Timing): HealthC
 export const unknownText = ({ name, nearest }: UnknownVariable): string =>
   `${name} is set, and nothing of Reflex reads it: the nearest name is ${nearest}`
 const RENAME = 'Correct its name. Begin the names of your own variables with something else than REFLEX_.'
+
+const budgetCheck = (name: string, problem: string): HealthCheck =>
+  check('budget', 'warning', `${name}: ${problem}`, 'Until then each event that needs the model becomes a dead letter.')
 
 const ORIGINS = {
   observe: 'a destination that nobody named is only logged; REFLEX_ORIGINS = "ask" has a person asked (docs/security.md)',
@@ -156,6 +161,10 @@ export function scopeToolsCheck(asked: readonly DoctorTools[]): HealthCheck[] {
   const detail = `assumed by format and name in ${counted(asked.length, 'scope')} that changed last: ${said.join(', ')}`
   return [check('destinations in settings', 'ok', `${detail}; \`destinations\` in the settings says otherwise`)]
 }
+
+/** The scopes whose budget in money allows no call, among those that were asked. */
+export const scopeBudgetsCheck = (asked: readonly { scope: string; budget_problem: string | null }[]): HealthCheck[] =>
+  asked.flatMap(({ scope, budget_problem: problem }) => (problem === null ? [] : [budgetCheck(`the scope ${scope}`, problem)]))
 
 /** Calls of tools within the last hour, by tool. */
 export type DoctorCalls = { ended: Record<string, number>; failed: Record<string, number> }

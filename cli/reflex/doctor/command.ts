@@ -4,9 +4,9 @@ import { CliError, messageOf } from '../../lib/cli-error.ts'
 import type { Colour } from '../../lib/paint.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
-import type { ScopeSummary, ScopeTool } from '../../../src/contract/scope.ts'
+import type { ScopeState, ScopeSummary, ScopeTool } from '../../../src/contract/scope.ts'
 import type { CheckLevel, DoctorHealth, DoctorTools, HealthCheck } from './checks.ts'
-import { checksOf, RECENT, scopeToolsCheck, toolCallsCheck } from './checks.ts'
+import { checksOf, RECENT, scopeBudgetsCheck, scopeToolsCheck, toolCallsCheck } from './checks.ts'
 
 const marks: Record<CheckLevel, { mark: string; colour: Colour }> = {
   ok: { mark: '✓', colour: 'green' },
@@ -54,7 +54,9 @@ async function examined(api: Api, signal: AbortSignal): Promise<HealthCheck[]> {
     const health = await api.json<DoctorHealth>('/health/detailed', { signal })
     const key: HealthCheck = { name: 'key', level: 'ok', detail: 'accepted', hint: null }
     const checks = checksOf(health, { sent, received: Date.now() })
-    return [connection, key, ...checks, ...(await callsCheck(api, sent, signal)), ...scopeToolsCheck(await toolsOfScopes(api, signal))]
+    const [calls, scopes] = await Promise.all([callsCheck(api, sent, signal), latestScopes(api, signal)])
+    const with_tools = scopes.flatMap(({ scope, tools }) => (tools === null ? [] : [{ scope, tools }]))
+    return [connection, key, ...checks, ...calls, ...scopeToolsCheck(with_tools), ...scopeBudgetsCheck(scopes)]
   } catch (error) {
     return [connection, failed(error instanceof RequestRefused ? 'key' : 'health', error)]
   }
@@ -76,22 +78,27 @@ async function callsCheck(api: Api, now: number, signal: AbortSignal): Promise<H
   }
 }
 
-/** Scopes that are asked for their tools: each of them is woken, and asks its MCP servers. */
+/** Scopes that are asked themselves: each of them is woken, and asks its MCP servers for tools. */
 const MOST_ASKED = 20
 
-/** The tools of the scopes that changed last. A scope or a server that cannot say has none. */
-async function toolsOfScopes(api: Api, signal: AbortSignal): Promise<DoctorTools[]> {
+type DoctorScope = { scope: string; tools: DoctorTools['tools'] | null; budget_problem: string | null }
+
+/** The scopes that changed last. A scope or a server that cannot say has neither. */
+async function latestScopes(api: Api, signal: AbortSignal): Promise<DoctorScope[]> {
   const get = async <Item>(path: string): Promise<Item[]> => {
     const { items } = await api.json<{ items: Item[] }>(path, { signal })
     return items
   }
   const listed = await get<ScopeSummary>('/v1/scopes?limit=1000').catch(() => [])
   const latest = listed.toSorted((one, other) => other.updated_at.localeCompare(one.updated_at)).slice(0, MOST_ASKED)
-  const asked = latest.map(async ({ scope }): Promise<DoctorTools[]> => {
-    const tools = await get<ScopeTool>(`/v1/scopes/${encodeURIComponent(scope)}/tools`).catch(() => null)
-    return tools === null ? [] : [{ scope, tools }]
-  })
-  return (await Promise.all(asked)).flat()
+  return Promise.all(
+    latest.map(async ({ scope }) => {
+      const path = `/v1/scopes/${encodeURIComponent(scope)}`
+      const tools = await get<ScopeTool>(`${path}/tools`).catch(() => null)
+      const state = await api.json<Partial<ScopeState>>(path, { signal }).catch((): Partial<ScopeState> => ({}))
+      return { scope, tools, budget_problem: state.budget_problem ?? null }
+    }),
+  )
 }
 
 const failed = (name: string, error: unknown): HealthCheck => ({

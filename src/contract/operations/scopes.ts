@@ -58,6 +58,7 @@ function stateLines(shown: z.infer<typeof scopeState>): PrintedValue[] {
       inbox: `${inbox.pending} pending, ${inbox.processing} processing, ${inbox.delayed} delayed`,
       turn: turn && `${turn.turn_id} since ${turn.since}, ${counted(turn.events, 'event')}`,
       model: waiting ? `waiting until ${waiting.until}: ${waiting.detail}` : 'reachable',
+      budget: shown.budget_problem ?? undefined,
       context: counted(shown.context.events, 'event'),
       outbox: `${outbox.waiting} waiting${stored(outbox)}`,
       parked: parked.length === 0 ? 'nothing' : undefined,

@@ -21,6 +21,10 @@ const budget = z.strictObject({
 })
 export type MoneyBudget = z.infer<typeof budget>
 
+/** False of one that limits rows alone. */
+export const limitsMoney = (limits: MoneyBudget | undefined): limits is MoneyBudget =>
+  limits !== undefined && [limits.usd_per_event, limits.usd_per_day, limits.usd_per_month].some((most) => most !== undefined)
+
 export const budgetSetting = setting(
   budget,
   'What model calls may cost, and how much the scope may write. A call is reserved before it, by the price of its model and the longest answer, ' +
@@ -53,6 +57,10 @@ function declaredIn({ REFLEX_BUDGETS: text }: BudgetEnv): { budgets: Declared; p
 
 /** Describes what is wrong with the variable, or null. */
 export const budgetsProblem = (env: BudgetEnv): string | null => declaredIn(env).problem
+
+/** The budgets of the deployment that limit money, by their keys in the variable. */
+export const budgetNames = (env: BudgetEnv): string[] =>
+  Object.entries(declaredIn(env).budgets).flatMap(([name, limits]) => (limitsMoney(limits) ? [name] : []))
 
 /** `name`: of the object that counts. */
 export type SharedBudget = MoneyBudget & { name: string }

@@ -1,5 +1,6 @@
 import type { AgentRegistry } from '../../agent/registry.ts'
 import { deploymentMode } from '../../contract/origin.ts'
+import { unpricedBudget } from '../../agent/unpriced-budget.ts'
 import { conditionError } from '../../agent/condition.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import { fitsBytes } from '../../base/json.ts'
@@ -54,7 +55,13 @@ export class SettingsStore {
   change(unit: Unit, patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
     const set = mergeSettings(this.#set, patch)
     // Check only the patch: a secret that the deployment removes must not block other settings.
-    const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#parts.env, patch) ?? this.#unservable(patch) ?? this.#taken(patch)
+    const wrong =
+      tooLarge(set) ??
+      this.#wrong(set) ??
+      patchRefusal(this.#parts.env, patch) ??
+      this.#unservable(patch) ??
+      this.#taken(patch) ??
+      this.#unpriced(set, patch)
     if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
     unit.write('settings', set)
     this.#set = set
@@ -101,6 +108,15 @@ export class SettingsStore {
   #unservable({ model }: SettingsPatch): string | null {
     const problem = model ? modelProblem(model, this.#parts.env) : null
     return problem === null ? null : `model: ${problem}`
+  }
+
+  /** Refuses what would make each event that needs the model a dead letter. */
+  #unpriced(set: SettingsPatch, { budget, model }: SettingsPatch): string | null {
+    if (!budget && model === undefined) return null
+    const [, settings] = this.#effective(set)
+    // A budget of the deployment stays, whatever the budget of the scope becomes.
+    const problem = unpricedBudget(this.#parts.env, settings, model === undefined ? undefined : this.#parts.scope)
+    return problem === null ? null : `${budget ? 'budget' : 'model'}: ${problem}`
   }
 
   /** Drops invalid stored settings: failing would make them uncorrectable. */

@@ -1,8 +1,9 @@
 import { senderOf } from '../../contract/sender.ts'
 import type { LeaseAnswer, LeaseAsked, LeaseReport } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
-import type { MoneyBudget, SharedBudget } from '../../contract/settings/budget.ts'
+import { limitsMoney, type MoneyBudget, type SharedBudget } from '../../contract/settings/budget.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
+import { unpricedText } from '../../models/model-call.ts'
 import type { ModelRefusal } from '../../models/model-errors.ts'
 import { iso } from '../../base/time.ts'
 import { withDeadline } from '../../base/deadline.ts'
@@ -43,6 +44,8 @@ const ROWS_PER_NOTE = 100
 type Claim = { event: Event }
 /** Prices of a call in dollars: at most, and for its prompt alone. null: no price is known. */
 export type CallPrice = { most: number | null; prompt: number | null; model: string }
+/** `name`: null for the scope's own. */
+type NamedBudget = { budget: MoneyBudget; name: string | null }
 export type Reserved = { ok: true; id: string | null }
 
 export type MoneyParts = {
@@ -84,7 +87,7 @@ export class Money {
 
   /** True if a budget may concern calls for these events. */
   limits(claimed: readonly Claim[]): boolean {
-    return this.#parts.problem() !== null || this.#budgets(claimed).length > 0
+    return this.#parts.problem() !== null || this.#limiting(claimed).length > 0
   }
 
   /** The most that one call may spend at this moment; one call at a time is judged. */
@@ -105,10 +108,9 @@ export class Money {
   ): Promise<Reserved | ModelRefusal> {
     const problem = this.#parts.problem()
     if (problem !== null) return refusal('wait', this.#parts.now() + AWAY_MS, problem)
-    const budgets = this.#budgets(claimed)
+    const budgets = this.#limiting(claimed)
     if (budgets.length === 0) return { ok: true, id: null }
-    if (price.most === null)
-      return refusal('refuse', null, `a budget in money is set, and the model ${price.model} has no price: add it to REFLEX_MODEL_PRICES`)
+    if (price.most === null) return refusal('refuse', null, unpricedText(price.model))
     const amount = micro(price.most)
     this.#expire()
     const refused = this.#ownRefusal(budgets, amount, claimed)
@@ -186,14 +188,19 @@ export class Money {
     return { day, count: (rows.day === day ? rows.count : 0) + this.#parts.database.written - this.#seen }
   }
 
-  #budgets(claimed: readonly Claim[]): { budget: MoneyBudget; name: string | null }[] {
+  #budgets(claimed: readonly Claim[]): NamedBudget[] {
     const own = this.#parts.budget()
     const senders = Array.from(new Set(claimed.map(({ event }) => senderOf(event))))
     const shared = this.#parts.shared(senders).map((budget) => ({ budget, name: budget.name }))
     return own ? [{ budget: own, name: null }, ...shared] : shared
   }
 
-  #ownRefusal(budgets: readonly { budget: MoneyBudget; name: string | null }[], amount: number, claimed: readonly Claim[]) {
+  /** A budget of rows alone needs no price. */
+  #limiting(claimed: readonly Claim[]): NamedBudget[] {
+    return this.#budgets(claimed).filter(({ budget }) => limitsMoney(budget))
+  }
+
+  #ownRefusal(budgets: readonly NamedBudget[], amount: number, claimed: readonly Claim[]) {
     const at = this.#parts.now()
     const open = Object.values(this.#kept.open).reduce((sum, one) => sum + one.amount, 0)
     for (const { budget, name } of budgets) {

@@ -3,6 +3,7 @@ import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREF
 import { isAdminOfAll, type Principal } from '../../contract/principal.ts'
 import { deploymentMode } from '../../contract/origin.ts'
 import type { deployment } from '../../contract/reports/health.ts'
+import { unpricedBudgets } from '../../agent/unpriced-budget.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
@@ -36,6 +37,7 @@ export async function deploymentReport(
     database_bytes: bytes,
     origins: deploymentMode(env),
     assumed_destinations: assumedIn(agents),
+    unpriced_budgets: unpricedBudgets(env, agents),
     secrets: isAdminOfAll(principal) ? secretsOf(env) : null,
     unknown_variables: isAdminOfAll(principal) ? unknownVariables(env) : null,
   }

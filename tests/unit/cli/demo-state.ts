@@ -111,6 +111,7 @@ export const scopeState: ScopeState = {
   turn: null,
   llm_tokens_remaining: null,
   waiting_for_model: null,
+  budget_problem: null,
   sockets: 0,
   outbox: { waiting: 0, last_error: null },
   archive: null,

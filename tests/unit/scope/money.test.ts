@@ -1,6 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { LeaseAnswer, LeaseAsked } from '../../../src/contract/scope-api.ts'
+import type { Agent } from '../../../src/agent/define-agent.ts'
+import { unpricedBudgets } from '../../../src/agent/unpriced-budget.ts'
 import type { MoneyBudget } from '../../../src/contract/settings/budget.ts'
 import { budgetsProblem, sharedBudgets } from '../../../src/contract/settings/budget.ts'
 import type { Event } from '../../../src/core/event.ts'
@@ -263,6 +265,24 @@ describe('REFLEX_BUDGETS', () => {
       { usd_per_month: 2, name: 'sender:*@example.com#a@example.com' },
       { usd_per_month: 2, name: 'sender:*@example.com#b@example.com' },
     ])
+  })
+
+  test('and agents are named whose budgets in money allow no call, for the model has no price', () => {
+    const budgets = env({ 'scope:team-*': { usd_per_day: 5 }, 'key:abc': { rows_per_day: 1000 } })
+    const agent = (name: string, settings: object) => ({ name, settings }) as Agent
+    const agents = [
+      agent('one', { budget: { usd_per_day: 1 } }),
+      agent('two', { budget: { usd_per_day: 1 }, model: 'offline' }),
+      agent('three', { budget: { rows_per_day: 1 } }),
+    ]
+    const problem = expect.stringMatching(/openai-compatible\/new has no price, .*REFLEX_MODEL_PRICES/)
+    const unpriced = { ...budgets, REFLEX_MODEL: 'openai-compatible/new' }
+    expect(unpricedBudgets(unpriced, agents)).toEqual([
+      { name: 'REFLEX_BUDGETS["scope:team-*"]', problem },
+      { name: 'the agent one', problem },
+    ])
+    expect(unpricedBudgets({ ...unpriced, REFLEX_MODEL_PRICES: '{"new": {"input": 1, "output": 2}}' }, agents)).toEqual([])
+    expect(unpricedBudgets(budgets, agents)).toEqual([])
   })
 
   test('says what is wrong, and then no model is called', async () => {

@@ -529,6 +529,14 @@ describe('health', () => {
     expect(text).not.toMatch(/test-admin-key|ticket-secret|nowhere-secret/)
   })
 
+  test('names the budgets in money that allow no call, since the model has no price', async () => {
+    const variables = { REFLEX_MODEL: 'openai-compatible/new', REFLEX_BUDGETS: '{"scope:*": {"usd_per_day": 1}}' }
+    expect((await callWith(variables, '/health/detailed')).body.deployment.unpriced_budgets).toEqual([
+      { name: 'REFLEX_BUDGETS["scope:*"]', problem: expect.stringContaining('openai-compatible/new has no price') },
+    ])
+    expect((await call('/health/detailed')).body.deployment.unpriced_budgets).toEqual([])
+  })
+
   test('names variables that nothing reads to an admin of every scope', async () => {
     expect((await call('/health/detailed')).body.deployment.unknown_variables).toEqual([])
     const misspelt = { REFLEX_EVENT_BYTES: '1' } as Parameters<typeof callWith>[0]

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checksOf, toolCallsCheck, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
+import { checksOf, scopeBudgetsCheck, toolCallsCheck, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
 
 test('doctor names a tool of whose recent calls half have failed', () => {
   const checked = toolCallsCheck({ ended: { lookup: 30, refund: 10, note: 7 }, failed: { lookup: 28, refund: 4 } })
@@ -39,6 +39,23 @@ test('doctor names the secret and the dead letters where the model refuses, and 
     checksOf({ ...health, model_calls: { ...calls, scopes_waiting } }, { sent: 0, received: 1 }).find(({ name }) => name === 'model')?.hint
   expect(hint(0)).toContain('reflex dlq list')
   expect(hint(1)).toContain('reflex scope ask SCOPE')
+})
+
+test('doctor names the budgets in money that allow no call: of the deployment, of agents and of scopes', () => {
+  const deployment = {
+    time: '1970-01-01T00:00:00.000Z',
+    bindings: { present: [], missing: [], unused: [] },
+    schema_error: null,
+    secrets: [],
+    unpriced_budgets: [{ name: 'REFLEX_BUDGETS["scope:*"]', problem: 'the model m has no price' }],
+  }
+  const checks = checksOf({ ...health, deployment }, { sent: 0, received: 1 }).filter(({ name }) => name === 'budget')
+  expect(checks).toMatchObject([{ level: 'warning', detail: 'REFLEX_BUDGETS["scope:*"]: the model m has no price' }])
+  const scopes = [
+    { scope: 'shop/1', budget_problem: null },
+    { scope: 'shop/2', budget_problem: 'the model m has no price' },
+  ]
+  expect(scopeBudgetsCheck(scopes)).toMatchObject([{ level: 'warning', detail: 'the scope shop/2: the model m has no price' }])
 })
 
 test('doctor warns of a variable that nothing reads, and does not fail for it', () => {

@@ -5,7 +5,7 @@ import type { SettingsPatch } from '../../../../src/contract/settings/settings.t
 import { outside } from '../../../support/mock-fetch.ts'
 import { rowsWritten } from '../../../support/rows.ts'
 import { HOST, PRICED } from '../../../support/scope-with-remote-tools.ts'
-import { crash, entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, inObject, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { ask, behaviours } from '../../../support/test-agents.ts'
 
 let network: ReturnType<typeof outside> | undefined
@@ -109,5 +109,56 @@ describe('a budget in money', () => {
     const scope = await scopeAt(10, { budget: { rows_per_day: 1 } })
     expect(await stubOf(scope).accept([note(scope, 'b')], 'http')).toMatchObject({ ok: false, reason: 'inbox_full', rows: { limit: 1 } })
     expect(await entriesOf(stubOf(scope), 'turn-started')).toEqual([])
+  })
+})
+
+describe('a budget in money of a model without a price', () => {
+  const model = 'openai-compatible/nobody-knows'
+  const refused = {
+    ok: false,
+    reason: 'invalid',
+    detail: expect.stringMatching(/^\w+: the model openai-compatible\/nobody-knows has no price, .*REFLEX_MODEL_PRICES/),
+  }
+  /** A scope whose model may have any price, and that shares no budget. */
+  const alone = () => {
+    const scope = freshScope(`${PRICED}-alone`)
+    network ??= outside(HOST, () => answered(10))
+    behaviours.set(scope, async (_context, deps) => ({ said: await ask(deps, 'hello') }))
+    return stubOf(scope)
+  }
+
+  test.each([{ usd_per_day: 1 }, { usd_per_month: 1 }, { usd_per_event: 1, rows_per_day: 9000 }])('is refused: %j', async (budget) => {
+    const stub = alone()
+    expect(await stub.configure({ agent: 'test-agent', model, budget }, 'a test')).toMatchObject(refused)
+    expect(await stub.configure({ agent: 'test-agent', model }, 'a test')).toMatchObject({ ok: true })
+    expect(await stub.configure({ budget }, 'a test')).toMatchObject(refused)
+    expect(await stub.configure({ model: 'openai-compatible/priced', budget }, 'a test')).toMatchObject({ ok: true })
+    expect(await stub.configure({ model }, 'a test')).toMatchObject(refused)
+    expect(await stub.configure({ model, budget: null }, 'a test')).toMatchObject({ ok: true })
+  })
+
+  test('is refused by the budget of the deployment, which the scope shares', async () => {
+    const stub = stubOf(freshScope(PRICED))
+    expect(await stub.configure({ model }, 'a test')).toMatchObject(refused)
+    expect(await stub.configure({ model: 'offline' }, 'a test')).toMatchObject({ ok: true })
+  })
+
+  test('limits rows without a price, and the model is asked', async () => {
+    const stub = alone()
+    const { scope } = await stub.state()
+    expect(await stub.configure({ agent: 'test-agent', model, budget: { rows_per_day: 9000 } }, 'a test')).toMatchObject({ ok: true })
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ status: 'completed', outcome: { by: 'turn' } }])
+  })
+
+  test('is named by the state of a scope that has it, where other settings can be changed', async () => {
+    const stub = alone()
+    expect(await stub.configure({ model: 'openai-compatible/priced', budget: { usd_per_day: 1 } }, 'a test')).toMatchObject({ ok: true })
+    expect((await stub.state()).budget_problem).toBeNull()
+    await inObject(stub, ({ storage }) => {
+      storage.sql.exec("UPDATE state SET value = replace(value, 'openai-compatible/priced', ?) WHERE key = 'settings'", model)
+    })
+    await evict(stub)
+    expect((await stub.state()).budget_problem).toContain(`the model ${model} has no price`)
+    expect(await stub.configure({ max_attempts: 2 }, 'a test')).toMatchObject({ ok: true })
   })
 })
