@@ -82,9 +82,12 @@ async function giveBack(env: Env, events: readonly PackedEvent[]): Promise<void>
   await Promise.all(Array.from(scopes, ([scope, own]) => env.SCOPE.getByName(scope).unpacked(own.map(({ id }) => id))))
 }
 
-/** Sends outcomes that are too few for a pack of their own; undefined without the queue. */
-export function outcomesSender({ OUTCOMES }: Pick<Env, 'OUTCOMES'>) {
-  if (!OUTCOMES) return undefined
+/**
+ * Sends outcomes that are too few for a pack of their own. Undefined without the queue, and where a
+ * queue may forget its messages: their scopes would not report them again.
+ */
+export function outcomesSender({ OUTCOMES, REFLEX_QUEUE_NOTES }: Pick<Env, 'OUTCOMES' | 'REFLEX_QUEUE_NOTES'>) {
+  if (!OUTCOMES || REFLEX_QUEUE_NOTES !== 'off') return undefined
   return async (events: readonly PackedEvent[], told: FeatureAnswers = {}): Promise<boolean> => {
     const text = outcomesText(events, told)
     if (byteLength(text) > MOST_BYTES) return false

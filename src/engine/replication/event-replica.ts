@@ -108,7 +108,7 @@ type EventReplicaParts = ReportedParts & {
   counters: Pick<ScopeCounters, 'told'>
   db: D1Database
   now: () => number
-  env: Pick<Env, 'OUTCOMES'>
+  env: Pick<Env, 'OUTCOMES' | 'REFLEX_QUEUE_NOTES'>
 }
 
 /**

@@ -315,12 +315,22 @@ describe('lone events of a deployment with a queue of outcomes', () => {
   /** The messages that scopes send to the queue. */
   async function sent(scopes: string[]): Promise<{ bodies: unknown[]; events: Event[] }> {
     const bodies: unknown[] = []
-    const defer = outcomesSender({ OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never })
+    const defer = outcomesSender({
+      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+      REFLEX_QUEUE_NOTES: 'off',
+    })
     const events = scopes.map((scope) => eventAt(scope, START))
     for (const event of events)
       await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
     return { bodies, events }
   }
+
+  test('are rows where a queue may forget its messages, as that of a local server does', async () => {
+    const send = async (): Promise<never> => expect.fail('sent')
+    const defer = outcomesSender({ OUTCOMES: { send } as never, REFLEX_QUEUE_NOTES: 'on' })
+    await replicateEvents(env.DB, [reportOf(eventAt('a', START), { nth: 1 })], scopeRow('a'), { isWritten: true, defer })
+    expect([await count('events'), await count('packs')]).toEqual([1, 0])
+  })
 
   async function deliver(queue: string, bodies: unknown[], bindings = env, attempts = 1) {
     const messages = bodies.map((body) => ({ id: crypto.randomUUID(), timestamp: new Date(), attempts, body }))
@@ -344,7 +354,10 @@ describe('lone events of a deployment with a queue of outcomes', () => {
 
   test('are packed by day, so that one scope with a clock ahead does not keep the events of all others', async () => {
     const bodies: unknown[] = []
-    const defer = outcomesSender({ OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never })
+    const defer = outcomesSender({
+      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+      REFLEX_QUEUE_NOTES: 'off',
+    })
     for (const event of [eventAt('a', START), eventAt('ahead', START + 300 * DAY_MS), eventAt('b', START + 1)])
       await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
     await deliver('reflex-outcomes', bodies)
@@ -407,7 +420,10 @@ describe('lone events of a deployment with a queue of outcomes', () => {
 
   test('of more bytes than a message takes are rows', async () => {
     const bodies: unknown[] = []
-    const defer = outcomesSender({ OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never })
+    const defer = outcomesSender({
+      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+      REFLEX_QUEUE_NOTES: 'off',
+    })
     const large = eventAt('a', START, { text: 'x'.repeat(70_000) })
     await replicateEvents(env.DB, [reportOf(large, { nth: 1 })], scopeRow('a'), { defer })
     expect([await count('events'), bodies]).toEqual([1, []])
@@ -442,7 +458,10 @@ describe('packs that have become many', () => {
   async function deliverOutcome(nth: number, bindings = env) {
     const event = eventAt(`s/${nth}`, START + nth)
     const bodies: unknown[] = []
-    const defer = outcomesSender({ OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never })
+    const defer = outcomesSender({
+      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+      REFLEX_QUEUE_NOTES: 'off',
+    })
     await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
     const messages = bodies.map((body) => ({ id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body }))
     const batch = createMessageBatch('reflex-outcomes', messages)
