@@ -179,9 +179,15 @@ export type Words = 'exact' | 'said' | 'none'
  * The terms of a comparison. `outputs`: known outputs of the decision's acts, by their places.
  * `alone`: the decision is about one event, so that a sequence must have all of its acts. `words`:
  * the meaning of replies beside other acts. `others`: all acts of the decision are about its other
- * events.
+ * events. `unclear`: its words may be about an event that the version left.
  */
-export type ComparisonTerms = { words?: Words; outputs?: Readonly<Record<number, unknown>>; alone?: boolean; others?: boolean }
+export type ComparisonTerms = {
+  words?: Words
+  outputs?: Readonly<Record<number, unknown>>
+  alone?: boolean
+  others?: boolean
+  unclear?: boolean
+}
 /** Calls are the same if their keys, or without keys their arguments, are equal. */
 export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
 /** Null if there is no such tool, or if it rejects the arguments. */

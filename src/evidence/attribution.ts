@@ -60,7 +60,12 @@ export function isOfOthers(input: unknown, held: HeldValues, place: number): boo
   return values.some((value) => held.some((fields) => isAmong(fields, value))) && !values.some((value) => isAmong(own, value))
 }
 
-const isTelling = (value: Json): boolean => (typeof value === 'string' || typeof value === 'number') && String(value).length >= LEAST_WITHIN
+/** True if a text has a value that the event at this place holds. */
+export const saysOf = (text: string, held: HeldValues, place: number): boolean =>
+  (held[place] ?? []).some((value) => isTelling(value) && text.includes(String(value)))
+
+const isTelling = (value: Json): value is string | number =>
+  (typeof value === 'string' || typeof value === 'number') && String(value).length >= LEAST_WITHIN
 
 const isAmong = (fields: readonly Json[], value: Json): boolean => fields.some((field) => holds(field, value))
 

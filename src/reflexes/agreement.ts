@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { heldBy, isOfOthers } from '../evidence/attribution.ts'
+import { heldBy, isOfOthers, saysOf } from '../evidence/attribution.ts'
 import { jsonText, jsonValue, type Json } from '../base/json.ts'
 import { toolCallOf, withoutOutputs, type Action, type Sequence, type SequenceAct } from '../contract/action.ts'
 import type { Event } from '../core/event.ts'
@@ -47,7 +47,8 @@ type ComparedAct = {
 
 /** Compares an action. `seen` counts equal actions in this decision: one act confirms only one. */
 export function agreedIn({ version, action, decision, seen, ...terms }: ComparedAct, keyOf: KeyOf): { agreed: boolean | null } {
-  if (action.action_type === 'ignore') return { agreed: terms.others === true || agreement(action, decision, null) }
+  if (action.action_type === 'ignore')
+    return { agreed: terms.others === true || (terms.unclear === true ? null : agreement(action, decision, null)) }
   const call = toolCallOf(action)
   const named = call && keyOf(call.tool, call.args)
   const keyed = named !== null && named.idempotence_key !== null
@@ -102,18 +103,23 @@ const isReply = ({ act }: Placed): boolean => act.action_type === 'reply'
 type Considered = { events: readonly Event[]; inputs: Readonly<Record<number, unknown>> }
 
 /**
- * Tells whether all acts of a decision are about other events than the one with an id: they name
- * what others hold and it does not. Words beside other acts are about all, unless somebody hears
+ * Tells whose the acts of a decision are, for the event with an id. `others`: all acts name what
+ * other events hold and it does not. `words`: so do all but words, which name nothing of it.
+ * `own`: one may be this event's. Words beside other acts are about all, unless somebody hears
  * them. `inputs`: of acts that do not have their own, by their places.
  */
-export function actsOnOthers({ acts }: Decision, { events, inputs }: Considered): (id: string | undefined) => boolean {
+export function ownersOfActs({ acts }: Decision, { events, inputs }: Considered): (id: string | undefined) => 'own' | 'others' | 'words' {
   const heard = events.some(({ meta }) => meta.heard === true)
   const placed = acts.map((act, index) => ({ act, input: ownInput(act) ?? inputs[index] }))
   const counted = heard ? placed : withoutWords(placed, ({ act }) => act.act === 'reply')
   const held = heldBy(events)
   return (id) => {
     const place = events.findIndex((event) => event.id === id)
-    return place >= 0 && counted.length > 0 && counted.every(({ input }) => isOfOthers(input, held, place))
+    if (place < 0 || counted.length === 0) return 'own'
+    const left = counted.filter(({ input }) => !isOfOthers(input, held, place))
+    if (left.length === 0) return 'others'
+    const areWords = left.every(({ act }) => act.act === 'reply' && !saysOf(act.content, held, place))
+    return events.length > 1 && areWords ? 'words' : 'own'
   }
 }
 

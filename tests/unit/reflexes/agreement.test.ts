@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { toolCallOf, type Action } from '../../../src/contract/action.ts'
 import type { Event } from '../../../src/core/event.ts'
 import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
-import { actsOnOthers, agreement } from '../../../src/reflexes/agreement.ts'
+import { agreedIn, agreement, ownersOfActs } from '../../../src/reflexes/agreement.ts'
 import { actsOf } from '../../../src/skills/session/context.ts'
 
 /** `once` carries a key, its argument `of`; `free` has none; there is no other tool. */
@@ -136,7 +136,9 @@ describe('a turn on several events', () => {
     order('c', { order: 'C-3003', total: 5 }),
   ]
   const about = (inputs: Record<number, unknown>, acts: Act[] = [refund], seen = events) =>
-    seen.map(({ id }) => actsOnOthers({ by: 'turn', acts }, { events: seen, inputs })(id))
+    ownersOf(inputs, acts, seen).map((owner) => owner === 'others')
+  const ownersOf = (inputs: Record<number, unknown>, acts: Act[] = [refund], seen = events) =>
+    seen.map(({ id }) => ownersOfActs({ by: 'turn', acts }, { events: seen, inputs })(id))
 
   test('is about each event that holds anything that an act names, whatever decoys hold', () => {
     const seen = [order('e', { address: '203.0.113.9' }), order('f', { address: '203.0.113.9', why: 'ten failed logins' }), order('g')]
@@ -163,6 +165,22 @@ describe('a turn on several events', () => {
     const heard = [order('a', { order: 'A-1001', heard: true }), order('b', { order: 'B-2002' })]
     expect(about({ 0: { order: 'A-1001' } }, [refund, replied('Done.')], heard)).toEqual([false, false])
     expect(about({}, [replied('Done.')])).toEqual([false, false, false])
+  })
+
+  test('said words to none of them in particular, unless they name what it holds', () => {
+    expect(ownersOf({}, [replied('We open at nine.')])).toEqual(['words', 'words', 'words'])
+    expect(ownersOf({}, [replied('B-2002 is on its way.')])).toEqual(['words', 'own', 'words'])
+    expect(ownersOf({}, [refund, replied('We open at nine.')])).toEqual(['own', 'own', 'own'])
+    expect(ownersOf({}, [replied('We open at nine.')], events.slice(0, 1))).toEqual(['own'])
+    const heard = [order('a', { order: 'A-1001', heard: true }), order('b', { order: 'B-2002' })]
+    expect(ownersOf({ 0: { order: 'A-1001' } }, [refund, replied('Done.')], heard)).toEqual(['own', 'words'])
+  })
+
+  test('is no comparison for an event that was ignored, where its words may be about another', () => {
+    const compared = { version: { id: 'quiet', version: 1 }, action: { action_type: 'ignore' as const, reason: 'noise' }, seen: new Map() }
+    const decision = { by: 'turn' as const, acts: [replied('We open at nine.')] }
+    expect(agreedIn({ ...compared, decision }, keyOf).agreed).toBe(false)
+    expect(agreedIn({ ...compared, decision, unclear: true }, keyOf).agreed).toBeNull()
   })
 
   test('that did nothing is about no other', () => {

@@ -9,7 +9,7 @@ import { endingOf, endingOfError, endingWithCalls, type TurnEnding, resultOf } f
 import type { DryAct, DryEnd, DryView } from '../../../contract/dry-turn.ts'
 import type { EntryHead, NewEntry, Usage } from '../../../contract/log-entry.ts'
 import type { Act } from '../../../contract/reflex.ts'
-import { placesIn } from '../../../traces/ranges.ts'
+import { placesIn, toRanges } from '../../../traces/ranges.ts'
 import { eventsAt } from '../../context/past-context.ts'
 import { scratchActs, scratchChanges } from '../../context/working-memory.ts'
 import type { Past } from '../../log/past.ts'
@@ -57,6 +57,15 @@ export class DryTurns {
 
   async ask(asked: DryTurnRequest): Promise<DryAnswer> {
     return this.#locks.run('dry', () => this.#ask(asked))
+  }
+
+  /** The view without what waited for a decision beside an event; null if nothing did. */
+  viewOf(seq: number, view: DryView): DryView | null {
+    const seqs = placesIn(view.saw.seqs)
+    const sql = 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND (ended_at IS NULL OR ended_at > ?2)'
+    const waited = new Set(this.#parts.database.allOf<{ seq: number }>(seqs, sql, view.decided_at).map((row) => row.seq))
+    const kept = seqs.filter((one) => one === seq || !waited.has(one))
+    return kept.length === seqs.length ? null : { ...view, saw: { ...view.saw, seqs: toRanges(kept) } }
   }
 
   /** Logs how it ended, in the unit that uses the answer. */

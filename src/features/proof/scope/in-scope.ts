@@ -1,3 +1,4 @@
+import { v7 as uuidv7 } from 'uuid'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import { inEachScope } from '../../../engine/installed.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
@@ -21,7 +22,7 @@ import type { Job } from '../../../engine/jobs.ts'
 import { childHead } from '../../../traces/ids.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
-import { actsOnOthers } from '../../../reflexes/agreement.ts'
+import { ownersOfActs } from '../../../reflexes/agreement.ts'
 import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
 type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'records' | 'features' | 'env' | 'scope'> & {
@@ -82,7 +83,9 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
   }
   const owners = payload.own.action_type === 'sequence' ? payload.own.acts.map((_, place) => actOwner(acts, place)) : []
   const asked = { turn_id: key, head, view, answers_of: owners }
-  const answer = await dry_turns.ask(asked)
+  const answers = await answersTo(asked, payload, dry_turns)
+  const { answer } = answers.at(-1) ?? {}
+  if (!answer) return undefined
   const waits = answer.status === 'waiting' || answer.status === 'refused'
   if (waits && now() - view.decided_at < MOST_WAIT_MS) {
     unit((waiting) => jobs.progressed(waiting, 'audit', key))
@@ -90,15 +93,41 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
   }
   unit((ending) => {
     jobs.done(ending, 'audit', key)
-    dry_turns.log(ending, asked, answer, 'audit')
+    for (const one of answers) dry_turns.log(ending, one.asked, one.answer, 'audit')
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
-    const { seen: events, inputs, outputs } = answer
-    const others = decided !== null && payload.own.action_type === 'ignore' && actsOnOthers(decided, { events, inputs })(head.event_ids[0])
-    const terms = { alone: true, outputs, ...(payload.words && { words: payload.words }), ...(others && { others }) }
+    const others = ownerIn(answer, payload) === 'others'
+    const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }), ...(others && { others }) }
     answered(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage, terms }, parts)
   })
   return undefined
 }
+
+type AuditAsked = Parameters<DryTurns['ask']>[0]
+type AuditAnswer = { asked: AuditAsked; answer: DryAnswer }
+
+/**
+ * The answers of the slow path, of which the last one is compared. Words that name nothing of the
+ * ignored event may be about one that waited for its decision beside it: then the slow path is
+ * asked again without such events, so that neither stands for the other.
+ */
+async function answersTo(asked: AuditAsked, audit: Audit, dry_turns: DryTurns): Promise<AuditAnswer[]> {
+  const answer = await dry_turns.ask(asked)
+  if (ownerIn(answer, audit) !== 'words') return [{ asked, answer }]
+  const { view } = asked
+  const apart = dry_turns.viewOf(audit.seq, view)
+  if (apart === null) return [{ asked, answer }]
+  const again = { ...asked, turn_id: uuidv7(), view: apart }
+  return [
+    { asked, answer },
+    { asked: again, answer: await dry_turns.ask(again) },
+  ]
+}
+
+/** Tells whose the acts of an answer are, for an event that was ignored. */
+const ownerIn = (answer: DryAnswer, { own, head }: Audit): ReturnType<ReturnType<typeof ownersOfActs>> =>
+  isDecided(answer) && own.action_type === 'ignore'
+    ? ownersOfActs({ by: 'turn', acts: answer.acts }, { events: answer.seen, inputs: answer.inputs })(head.event_ids[0])
+    : 'own'
 
 type Answered = Parameters<Judgements['audited']>[2] & Pick<Audit, 'pace'>
 

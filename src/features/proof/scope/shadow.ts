@@ -6,7 +6,7 @@ import type { Event } from '../../../core/event.ts'
 import { type EventTraits, traitsOf } from '../../../evidence/novelty.ts'
 import { shapeOf } from '../../../evidence/shape.ts'
 import { comparedWords, wordsFor } from '../../../contract/words.ts'
-import { actsOnOthers, agreedIn } from '../../../reflexes/agreement.ts'
+import { agreedIn, ownersOfActs } from '../../../reflexes/agreement.ts'
 import { countRun } from '../../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
 import { historyOf, type ReflexStep } from '../../../reflexes/decide.ts'
@@ -181,7 +181,8 @@ export class ShadowTrials implements ScopeFeature {
     const seen = new Map<string, number>()
     const bySeq = new Map(events.map((event) => [event.seq, event]))
     const considered = { events: claimed.map((one) => one.event), inputs }
-    let isOnOthers: ReturnType<typeof actsOnOthers> | undefined
+    let ownerOf: ReturnType<typeof ownersOfActs> | undefined
+    const hasLeft = leftBy(rows, events.length)
     for (const row of rows) {
       const version = programs.find({ id: row.reflex_id, version: row.version })
       const event = bySeq.get(row.seq)
@@ -191,8 +192,14 @@ export class ShadowTrials implements ScopeFeature {
         const shape = taught ? this.#shapeOf(taught) : undefined
         const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        const others = action.action_type === 'ignore' && (isOnOthers ??= actsOnOthers(decision, considered))(event.id)
-        const terms = { alone: events.length === 1, words: this.#wordsFor(action, taught ?? {}), outputs, ...(others && { others }) }
+        const owner = action.action_type === 'ignore' ? (ownerOf ??= ownersOfActs(decision, considered))(event.id) : 'own'
+        const terms = {
+          alone: events.length === 1,
+          words: this.#wordsFor(action, taught ?? {}),
+          outputs,
+          ...(owner === 'others' && { others: true }),
+          ...(owner === 'words' && hasLeft(row) && { unclear: true }),
+        }
         this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen, terms }, eventHead(event))
       } else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
@@ -274,6 +281,7 @@ export class ShadowTrials implements ScopeFeature {
       agreed,
       ...(action.action_type === 'sequence' && { terms: log.clean(terms) as ComparisonTerms }),
       ...(terms.others && { terms: { others: true } }),
+      ...(terms.unclear && { terms: { unclear: true } }),
     })
     if (agreed === null || !teaches) return
     const words = comparedWords(action, this.#parts.settings().learning.replies)
@@ -303,4 +311,14 @@ export class ShadowTrials implements ScopeFeature {
     metrics.tokens_saved += tokens
     metrics.cost_saved_usd += cost_usd
   }
+}
+
+/**
+ * Tells whether a version would have left one of so many events to the turn, which its words may be
+ * about. Of one that ignores all of them they certainly contradict it.
+ */
+function leftBy(rows: readonly Trial[], events: number): (of: Pick<Trial, 'reflex_id' | 'version'>) => boolean {
+  const ignored = rows.filter(({ action }) => (JSON.parse(action) as Action).action_type === 'ignore')
+  const counts = Map.groupBy(ignored, ({ reflex_id, version }) => `${reflex_id}@${version}`)
+  return ({ reflex_id, version }) => (counts.get(`${reflex_id}@${version}`)?.length ?? 0) < events
 }

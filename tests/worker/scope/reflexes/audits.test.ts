@@ -76,6 +76,44 @@ describe('an audit of a proven reflex', () => {
     expect(await audits(scope)).toMatchObject([{ agreed: true, decided: { acts: [{ tool: 'act_once' }] } }])
   })
 
+  test.each([
+    ['agrees that it ignored an event, if the slow path says nothing without one that waited beside it', 'when?', true],
+    ['disagrees if the slow path says something without the one that waited beside it, too', 'humming', false],
+  ])('%s', async (_, asks, agreed) => {
+    const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
+    const gate = Promise.withResolvers<void>()
+    let turns = 0
+    behaviours.set(scope, async ({ events }, deps) => {
+      turns += 1
+      if (turns === 1) await gate.promise
+      if (events.some((event) => textOf(event) === asks)) deps.reply('We open at nine.')
+      return { done: true }
+    })
+    await send(stubOf(scope), note(scope, 'when?'))
+    await send(stubOf(scope), note(scope, 'humming'))
+    await untilAudited(scope, 1)
+    gate.resolve()
+    expect(await audits(scope)).toMatchObject([{ agreed }])
+    const asked = await entriesOf(stubOf(scope), 'dry-turn-ended')
+    expect(asked.map(({ saw, acts }) => [saw.seqs, acts.length])).toEqual([
+      [[[1, 2]], 1],
+      [[[2, 2]], agreed ? 0 : 1],
+    ])
+  })
+
+  test('disagrees if the slow path speaks of events that it had kept in mind', async () => {
+    const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
+    behaviours.set(scope, async ({ events }, deps) => {
+      if (events.length > 1) deps.reply('That is too much.')
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'when?'))
+    await sendAndSettle(stubOf(scope), note(scope, 'humming'))
+    await untilAudited(scope, 1)
+    expect(await audits(scope)).toMatchObject([{ agreed: false }])
+    expect(await entriesOf(stubOf(scope), 'dry-turn-ended')).toHaveLength(1)
+  })
+
   test('repeats its decision by the slow path, which does nothing, and counts that they agree', async () => {
     const { scope, version } = await audited(calls('act_once'), { risk: 'outside' })
     behaviours.set(scope, async (context, deps) => ({ did: await deps.call('act_once', { text: textOf(context.events.at(-1) as never) }) }))

@@ -325,6 +325,20 @@ describe('an action', () => {
     ])
   })
 
+  test('is not compared in shadow with words that may be about an event that it left', async () => {
+    const body = "return context.event.text === 'when?' ? null : { action_type: 'ignore', reason: 'no news' }"
+    const [scope, { id }] = [freshScope(), await write(body, { state: 'shadow' })]
+    const stub = stubOf(scope)
+    await stub.configure({ reflexes: [{ id }], overlap: { debounce: { quiet_ms: 200, max_ms: 2000 } } }, 'ops', 'key-of-ops')
+    behaviours.set(scope, async (_, deps) => deps.reply('We open at nine.'))
+    await sendAndSettle(stub, note(scope, 'when?'), note(scope, 'humming along'))
+    expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { shadow: { undecided: 1, disagreed: 0 } } }])
+    expect(await entriesOf(stub, 'reflex-compared')).toMatchObject([{ agreed: null, terms: { unclear: true } }])
+    // It would have ignored all of them, and so would have been wrong about one.
+    await sendAndSettle(stub, note(scope, 'hello there'), note(scope, 'humming along'))
+    expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { shadow: { undecided: 1, disagreed: 2 } } }])
+  })
+
   test('escalates straight to a turn, debounce or not', async () => {
     const { scope, stub } = await acting("return context.event.text === 'urgent' ? { action_type: 'escalate', reason: 'look' } : null")
     await stub.configure({ overlap: { debounce: { quiet_ms: 60_000, max_ms: 60_000 } } }, 'ops')
