@@ -217,6 +217,25 @@ describe('nothing is learned, with a reason,', () => {
     )
   })
 
+  test.each([
+    ['some', 300],
+    ['many', 1200],
+  ])('about an argument that the model words in its own way in %s decisions, once, with what to do', (_, count) => {
+    const phrase = (index: number) => `they waited ${(index * 7) % 100} days${index % 2 === 0 ? ', it seems' : ''}`
+    const episodes = history(count, (index) =>
+      index % 3 === 0 ? [failed(index), call('refund', { order: 'A-1', heard: phrase(index) })] : [closed(index), []],
+    )
+    expect(learnReflexes(episodes).refused).toEqual([
+      {
+        decision: 'tool refund ["heard"] ["order"]',
+        episodes: count / 3,
+        reason:
+          'nothing that was seen gives its argument ["heard"], which is text that the model words in its own way each time: ' +
+          'leave it out of the input of the tool, or let the model choose from a few values there',
+      },
+    ])
+  })
+
   test('about decisions that one sender taught, unless that sender is trusted', () => {
     const episodes = history(300, (index) => [...guard(index), index % 3 === 0 ? 'user:mallory' : `user:${index}`])
     expect(learnReflexes(episodes).reflexes.map(({ decision }) => decision)).toEqual(['nothing'])

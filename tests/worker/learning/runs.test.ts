@@ -200,6 +200,19 @@ describe('a run of learning', () => {
     expect(run).toMatchObject({ status: 'done', found: 0, answer: expect.stringContaining('the older decisions predict') })
   })
 
+  test('answers with what keeps most of the decisions from being learned', async () => {
+    const scope = freshScope()
+    const said = (index: number) => `they waited ${index} days, it seems`
+    const worded = history(400, (index) => [
+      { type: 'test.note', text: 'late' },
+      act(index % 80 === 0 ? 'aside' : 'act', { text: said(index) }),
+    ])
+    histories.set(scope, (after) => batches(worded, after))
+    const run = await ended(scope, (await learn(scope)).body.run_id)
+    expect(run).toMatchObject({ status: 'done', found: 0, answer: expect.stringContaining('leave it out of the input of the tool') })
+    expect(run.rejected[0]).toMatchObject({ what: 'tool act with text', reason: expect.stringContaining('395 decisions') })
+  })
+
   test('never learns an act that the agent of the scope cannot do', async () => {
     const scope = freshScope()
     const foreign = decided(400).map((one) => ({ ...one, acts: one.acts.map((done) => ({ ...done, name: 'drop_tables' })) }))

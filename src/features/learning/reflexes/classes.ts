@@ -182,9 +182,18 @@ function* argumentOf(members: readonly Member[], name: string): Steps<{ template
     template,
     reason: isWords
       ? `nothing that was seen gives its words${WORDS_COUNT}`
-      : `nothing that was seen gives its argument ${keyName(members[0], name)}`,
+      : `nothing that was seen gives its argument ${keyName(members[0], name)}${areWorded(values) ? FREE_TEXT : ''}`,
   }
 }
+
+/** Texts of several words. */
+const areWorded = (values: readonly Json[]): boolean =>
+  values.filter((value) => typeof value === 'string' && /\S\s+\S/.test(value)).length >= values.length * MOSTLY
+const MOSTLY = 0.9
+/** Share of rare decisions that have a text of their own. */
+const ANEW = 0.5
+const FREE_TEXT =
+  ', which is text that the model words in its own way each time: leave it out of the input of the tool, or let the model choose from a few values there'
 
 const WORDS_COUNT = ', which vary: the setting learning.replies says if they are part of the decision'
 
@@ -208,8 +217,13 @@ function isRare(decision: string, key: string, { length: episodes }: readonly Me
 }
 
 function* classify(decision: string, members: readonly Member[], { templates, into }: { templates: Templates; into: Into }): Steps<void> {
-  for (const [key, own] of yield* kindsBy(members, (name) => !templates.has(name))) {
+  const kinds = yield* kindsBy(members, (name) => !templates.has(name))
+  const worded = kinds.flatMap(([, own]) => (own.length < LEAST_DECISIONS ? own : []))
+  const free = freeTextIn(worded, templates)
+  if (free !== null) into.refused.push({ decision, episodes: worded.length, reason: free })
+  for (const [key, own] of kinds) {
     const [first] = own
+    if (free !== null && own.length < LEAST_DECISIONS) continue
     if (!first || isRare(decision, key, own, into)) continue
     const acts = first.acts.map(({ kind, name, input }, place) => ({ kind, name, input: fill(input, [String(place)], templates) }))
     for (const [index, given] of (yield* mapped(own, (member) => isGiven(member, acts))).entries())
@@ -218,6 +232,17 @@ function* classify(decision: string, members: readonly Member[], { templates, in
     const beside = speaks ? `${decision} ${keyOf(first, (name) => !templates.has(name) && !isReplyAt(first, name))}` : null
     into.classes.push({ key: `${decision} ${key}`, acts, beside, unheard: own.some(({ unheard }) => unheard) })
   }
+}
+
+/** The reason against decisions that are rare since free text tells them apart, or null. */
+function freeTextIn(members: readonly Member[], templates: Templates): string | null {
+  if (members.length < LEAST_DECISIONS) return null
+  const names = [...(members[0]?.flat.keys() ?? [])].sort().filter((name) => !templates.has(name) && !isReplyAt(members[0], name))
+  const name = names.find((one) => {
+    const values = members.map(({ flat }) => flat.get(one)?.value ?? null)
+    return areWorded(values) && new Set(values).size >= values.length * ANEW
+  })
+  return name === undefined ? null : `nothing that was seen gives its argument ${keyName(members[0], name)}${FREE_TEXT}`
 }
 
 /** The name of an argument in the key of a class, with the place of its act if it has several. */

@@ -33,7 +33,7 @@ export function findingsOf(
   learned: LearnedReflexes & { foreseenOf: (reflex: LearnedReflex) => Foreseen | null },
   { proved, worth }: { proved: readonly RegisteredReflex[]; worth: boolean },
 ) {
-  const rejected: Rejected[] = learned.refused.map(rejectedOf)
+  const rejected: Rejected[] = learned.refused.toSorted((one, other) => weightOf(other) - weightOf(one)).map(rejectedOf)
   const finds: Find[] = []
   const offers = offersOf(learned)
   const offered = new Set(offers.flatMap(({ strata }) => strata))
@@ -69,6 +69,9 @@ export function findingsOf(
   const grounds = learned.reflexes.filter(({ decision }) => of.has(decision)).map((reflex) => groundsOf(learned, reflex))
   return { finds: found, grounds, rejected: rejected.slice(0, MOST_REJECTED).map(shortened) }
 }
+
+/** The answer of a run that finds nothing quotes the refusal of most decisions of one kind. */
+const weightOf = ({ decision, episodes }: LearningRefusal): number => (decision === 'all' ? 0 : episodes)
 
 function groundsOf({ episodes }: LearnedReflexes, { decision, evidence: { taught, held_out } }: LearnedReflex): Grounds {
   const places = (indexes: readonly number[]): ReadPlace[] => indexes.slice(-MOST_PLACES).flatMap((index) => placeAt(episodes, index))
