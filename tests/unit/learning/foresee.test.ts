@@ -86,6 +86,8 @@ describe('the comparisons of a reflex', () => {
     ])
     const ofNothing = foreseenFor({ ...table, names: ['nothing'] }, { episodes, foresights, ...all })
     expect(ofNothing?.acts.map(({ act, n }) => [act, n])).toEqual([['nothing', 173]])
+    const byTable = foresights.map((one) => ({ ...one, reflex: table.id }))
+    expect(foreseenFor({ ...table, names: ['nothing'] }, { episodes, foresights: byTable, ...all })).toEqual(ofNothing)
     expect(ofAll?.acts.find(({ act }) => act === 'clean')).toMatchObject({ from: { seq: 201, at: 201 }, to: { seq: 459, at: 459 } })
     expect(Object.values(ofAll?.shapes.taught ?? {})).toEqual([260])
     expect(ofAll?.shapes.values.senders.taught).toMatchObject({ 'user:0': expect.any(Number) })

@@ -146,7 +146,7 @@ export function foreseenFor(
     const episode = episodes[foresight.index]
     if (!episode || teacherChange(episode.teacher, teacher) !== null) return []
     const [first = null] = actsOfAction(foresight.action)
-    const is_own = foresight.reflex === reflex.id || (reflex.by === 'table' && reflex.names.includes(actNameOf(foresight.action)))
+    const is_own = (foresight.reflex === reflex.id || reflex.by === 'table') && reflex.names.includes(actNameOf(foresight.action))
     return is_own && fair(episode, first) ? [{ ...foresight, episode }] : []
   })
   const all = { act: REST, n: counted.length, k: counted.filter(({ agreed }) => agreed).length }
