@@ -236,6 +236,16 @@ describe('nothing is learned, with a reason,', () => {
     ])
   })
 
+  test('about words that vary, once, and with the setting if they stand beside acts that somebody hears', () => {
+    const said = (index: number) => reply(`I have seen to it, that is number ${(index * 7) % 1000} of today`)
+    const heard = (acts: (index: number) => EpisodeAct[]) =>
+      history(180, (index) => [{ ...closed(index), meta: { heard: true } }, index % 3 === 0 ? acts(index) : []])
+    const [beside] = learnReflexes(heard((index) => [...call('block', { why: 'x' }), ...said(index)])).refused
+    expect(beside).toMatchObject({ episodes: 60, reason: expect.stringContaining('the setting learning.replies says') })
+    const alone = learnReflexes(heard(said)).refused.filter(({ decision }) => decision.startsWith('reply'))
+    expect(alone).toEqual([{ decision: 'reply  ["content"]', episodes: 60, reason: 'nothing that was seen gives its words' }])
+  })
+
   test('about decisions that one sender taught, unless that sender is trusted', () => {
     const episodes = history(300, (index) => [...guard(index), index % 3 === 0 ? 'user:mallory' : `user:${index}`])
     expect(learnReflexes(episodes).reflexes.map(({ decision }) => decision)).toEqual(['nothing'])

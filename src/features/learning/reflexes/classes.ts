@@ -219,7 +219,7 @@ function isRare(decision: string, key: string, { length: episodes }: readonly Me
 function* classify(decision: string, members: readonly Member[], { templates, into }: { templates: Templates; into: Into }): Steps<void> {
   const kinds = yield* kindsBy(members, (name) => !templates.has(name))
   const worded = kinds.flatMap(([, own]) => (own.length < LEAST_DECISIONS ? own : []))
-  const free = freeTextIn(worded, templates)
+  const free = reasonOfWords(worded, templates)
   if (free !== null) into.refused.push({ decision, episodes: worded.length, reason: free })
   for (const [key, own] of kinds) {
     const [first] = own
@@ -234,15 +234,18 @@ function* classify(decision: string, members: readonly Member[], { templates, in
   }
 }
 
-/** The reason against decisions that are rare since free text tells them apart, or null. */
-function freeTextIn(members: readonly Member[], templates: Templates): string | null {
-  if (members.length < LEAST_DECISIONS) return null
-  const names = [...(members[0]?.flat.keys() ?? [])].sort().filter((name) => !templates.has(name) && !isReplyAt(members[0], name))
-  const name = names.find((one) => {
+/** The reason against decisions that are rare since words tell them apart, or null. */
+function reasonOfWords(members: readonly Member[], templates: Templates): string | null {
+  const [first] = members
+  if (!first || members.length < LEAST_DECISIONS) return null
+  const name = [...first.flat.keys()].sort().find((one) => {
     const values = members.map(({ flat }) => flat.get(one)?.value ?? null)
-    return areWorded(values) && new Set(values).size >= values.length * ANEW
+    return !templates.has(one) && areWorded(values) && new Set(values).size >= values.length * ANEW
   })
-  return name === undefined ? null : `nothing that was seen gives its argument ${keyName(members[0], name)}${FREE_TEXT}`
+  if (name === undefined) return null
+  const isBeside = withoutWords(first.acts).length < first.acts.length
+  if (isReplyAt(first, name)) return `nothing that was seen gives its words${isBeside ? WORDS_COUNT : ''}`
+  return `nothing that was seen gives its argument ${keyName(first, name)}${FREE_TEXT}`
 }
 
 /** The name of an argument in the key of a class, with the place of its act if it has several. */
