@@ -182,7 +182,7 @@ function* argumentOf(members: readonly Member[], name: string): Steps<{ template
     template,
     reason: isWords
       ? `nothing that was seen gives its words${WORDS_COUNT}`
-      : `nothing that was seen gives its argument ${keyName(members[0], name)}${areWorded(values) ? FREE_TEXT : ''}`,
+      : `nothing that was seen gives its argument ${keyName(members[0], name)}${areWorded(values) ? freeText(values) : ''}`,
   }
 }
 
@@ -190,10 +190,10 @@ function* argumentOf(members: readonly Member[], name: string): Steps<{ template
 const areWorded = (values: readonly Json[]): boolean =>
   values.filter((value) => typeof value === 'string' && /\S\s+\S/.test(value)).length >= values.length * MOSTLY
 const MOSTLY = 0.9
-/** Share of rare decisions that have a text of their own. */
-const ANEW = 0.5
-const FREE_TEXT =
-  ', which is text that the model words in its own way each time: leave it out of the input of the tool, or let the model choose from a few values there'
+/** Fewer wordings may each be decided often enough in time. */
+const LEAST_WORDINGS = 8
+const freeText = (values: readonly Json[]): string =>
+  `, which is text in ${new Set(values).size} wordings: leave it out of the input of the tool, or let the model choose from a few values there`
 
 const WORDS_COUNT = ', which vary: the setting learning.replies says if they are part of the decision'
 
@@ -238,14 +238,14 @@ function* classify(decision: string, members: readonly Member[], { templates, in
 function reasonOfWords(members: readonly Member[], templates: Templates): string | null {
   const [first] = members
   if (!first || members.length < LEAST_DECISIONS) return null
-  const name = [...first.flat.keys()].sort().find((one) => {
-    const values = members.map(({ flat }) => flat.get(one)?.value ?? null)
-    return !templates.has(one) && areWorded(values) && new Set(values).size >= values.length * ANEW
-  })
+  const valuesOf = (name: string): Json[] => members.map(({ flat }) => flat.get(name)?.value ?? null)
+  const name = [...first.flat.keys()]
+    .sort()
+    .find((one) => !templates.has(one) && areWorded(valuesOf(one)) && new Set(valuesOf(one)).size >= LEAST_WORDINGS)
   if (name === undefined) return null
   const isBeside = withoutWords(first.acts).length < first.acts.length
   if (isReplyAt(first, name)) return `nothing that was seen gives its words${isBeside ? WORDS_COUNT : ''}`
-  return `nothing that was seen gives its argument ${keyName(first, name)}${FREE_TEXT}`
+  return `nothing that was seen gives its argument ${keyName(first, name)}${freeText(valuesOf(name))}`
 }
 
 /** The name of an argument in the key of a class, with the place of its act if it has several. */
