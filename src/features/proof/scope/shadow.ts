@@ -167,7 +167,7 @@ export class ShadowTrials implements ScopeFeature {
     unit: Unit,
     events: readonly { seq: number; scope: string; id: string; trace_id: string }[],
     decision: Decision | null,
-    { claimed = [], inputs = {}, outputs = {} }: Partial<Pick<Turn, 'claimed' | 'inputs' | 'outputs'>> = {},
+    { claimed = [], inputs = {}, outputs = {}, seen: shown }: Partial<Pick<Turn, 'claimed' | 'inputs' | 'outputs' | 'seen'>> = {},
   ): void {
     if (this.#waiting === 0 || events.length === 0) return
     const { programs } = this.#parts
@@ -180,7 +180,10 @@ export class ShadowTrials implements ScopeFeature {
     this.#waiting -= rows.length
     const seen = new Map<string, number>()
     const bySeq = new Map(events.map((event) => [event.seq, event]))
-    const considered = { events: claimed.map((one) => one.event), inputs }
+    // Events that a reflex has decided are in the context, and a turn may do their acts again.
+    const own = claimed.map((one) => one.event)
+    const ids = new Set(own.map(({ id }) => id))
+    const considered = { events: [...own, ...(shown?.context.events ?? []).filter(({ id }) => !ids.has(id))], inputs }
     let ownerOf: ReturnType<typeof ownersOfActs> | undefined
     const hasLeft = leftBy(rows, events.length)
     for (const row of rows) {

@@ -325,6 +325,24 @@ describe('an action', () => {
     ])
   })
 
+  test('agrees in shadow with a turn that did again what a reflex had done for an event before it', async () => {
+    const ignores = await write("return context.event.text === 'humming along' ? { action_type: 'ignore', reason: 'no news' } : null", {
+      state: 'shadow',
+    })
+    const refunds = await write(`if (!context.event.text.includes('refund')) return null; ${calls('act_once')}`)
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ reflexes: [{ id: ignores.id }, { id: refunds.id }] }, 'ops', 'key-of-ops')
+    behaviours.set(scope, async ({ events }, deps) => {
+      const ordered = events.find((event) => textOf(event).includes('refund'))
+      if (ordered) await deps.call('act_once', { text: textOf(ordered) })
+      return { done: true }
+    })
+    expect(await sendAndSettle(stub, note(scope, 'refund order A-1001'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    expect(await sendAndSettle(stub, note(scope, 'humming along'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(await entriesOf(stub, 'reflex-compared')).toMatchObject([{ agreed: true, decision: { acts: [{ tool: 'act_once' }] } }])
+  })
+
   test('is not compared in shadow with words that may be about an event that it left', async () => {
     const body = "return context.event.text === 'when?' ? null : { action_type: 'ignore', reason: 'no news' }"
     const [scope, { id }] = [freshScope(), await write(body, { state: 'shadow' })]
