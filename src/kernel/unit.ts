@@ -346,7 +346,8 @@ export class Database {
   }
 }
 
-export const ZERO = Object.fromEntries(Object.keys(counters.shape).map((name) => [name, 0])) as Counts
+const NAMES = Object.keys(counters.shape) as (keyof Counts)[]
+export const ZERO = Object.fromEntries(NAMES.map((name) => [name, 0])) as Counts
 
 /** The log, as far as counts are written with its entries. */
 export type EntryWriter = { readonly last: number; write(counts: string | null): boolean }
@@ -384,7 +385,8 @@ export class ScopeCounters {
 
   constructor(database: Database) {
     const { seq, counts, told = 0 } = database.read<Snapshot>(KEY, { seq: 0, counts: {} })
-    this.#counts = { ...ZERO, ...counts }
+    this.#counts = { ...ZERO }
+    this.#sum(counts)
     this.#told = told
     const rows = database.all<{ counts: string }>('SELECT counts FROM log WHERE seq > ? AND counts IS NOT NULL', seq)
     for (const row of rows) {
@@ -442,7 +444,8 @@ export class ScopeCounters {
     this.#units = this.#noted_units = 0
   }
 
+  /** Only what it knows: another version of the Worker writes other names, too, and sums them. */
   #sum(changes: Partial<Counts>): void {
-    for (const [name, change] of Object.entries(changes)) this.#counts[name as keyof Counts] += change
+    for (const name of NAMES) this.#counts[name] += changes[name] ?? 0
   }
 }

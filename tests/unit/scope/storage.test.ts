@@ -4,7 +4,7 @@ import { defaultSettings } from '../../../src/contract/settings/settings.ts'
 import { cleanEvent } from '../../../src/events/parse-event.ts'
 import { DoneKeys, EffectJournal } from '../../../src/engine/effects/effect-journal.ts'
 import { Inbox } from '../../../src/engine/inbox/inbox.ts'
-import { type Database, unitOfWork, type UnitOfWork } from '../../../src/kernel/unit.ts'
+import { type Database, ScopeCounters, unitOfWork, type UnitOfWork, ZERO } from '../../../src/kernel/unit.ts'
 import { Budget } from '../../../src/engine/turns/model-access.ts'
 import { type ClaimParts, TurnClaims } from '../../../src/engine/turns/ledger.ts'
 import { openScopeStorage } from '../../support/scope-storage.ts'
@@ -50,6 +50,18 @@ describe('a unit of work', () => {
     expect(work).toThrow('the nested one failed')
     expect(reset).toHaveBeenCalledOnce()
     expect(rowsOf('SELECT key FROM state')).toEqual([])
+  })
+})
+
+describe('the counters of a scope', () => {
+  test('sum what they know, beside what another version of the Worker wrote in the snapshot and in the log', () => {
+    const { database } = openScopeStorage()
+    // A version that did not know a name added what came under it to nothing.
+    database.write('counters', { seq: 1, counts: { accepted: 3, told: null, noted: 'undefined[object Object]' } })
+    const insert = 'INSERT INTO log (seq, at, counts, entries) VALUES (?, 0, ?, ?)'
+    const counts = { accepted: 2, completed: 1, of_a_later_version: { an: 'object' } }
+    for (const seq of [1, 2]) database.all(insert, seq, JSON.stringify(counts), '')
+    expect(new ScopeCounters(database).counts).toEqual({ ...ZERO, accepted: 5, completed: 1 })
   })
 })
 
