@@ -116,6 +116,10 @@ export function* decideInSteps(events: readonly Perceived[], situation: ReflexSi
 
 type Decided = { decisions: ReactionDecision[]; fuel: number }
 
+const FILTER_FAILED = 'a filter of agent'
+/** True for the error of an event on which a filter failed, and not the turn that considered it. */
+export const isFilterFailure = (error: string): boolean => error.startsWith(FILTER_FAILED)
+
 /** The situation, advanced by the decisions of the batch so far. */
 class Batch {
   fuel: number
@@ -143,7 +147,7 @@ class Batch {
       filtered = !asked && !relevant(filters, one.event, this.#context)
       if (filtered && !this.#situation.reaches(one.event)) return { ...decision, perceived: 'ignored' }
     } catch (error) {
-      const failure = { error: `a filter of agent ${agent} failed: ${messageOf(error)}`, stack: stackOf(error) }
+      const failure = { error: `${FILTER_FAILED} ${agent} failed: ${messageOf(error)}`, stack: stackOf(error) }
       return { ...decision, perceived: 'failed', failure }
     }
     this.#context.add(one.event)

@@ -4,6 +4,7 @@ import {
   type OverlapSituation,
   isMarketEvent,
   decideInSteps,
+  isFilterFailure,
   type ReactionDecision,
   type Fire,
   type Perceived,
@@ -134,7 +135,8 @@ function perceivedAs({ accepted, perceived: { event }, steps }: Perceiving, { so
   if (ended?.status === 'ignored') return { perceived: 'ignored', error: null }
   const passed = steps.length > 0 || source.entriesOf('turn-started').some(of)
   const error = ended?.error ?? source.entriesOf('event-retried').findLast(of)?.error
-  return error != null && !passed ? { perceived: 'failed', error } : { perceived: 'joined', error: null }
+  // The log has a turn on several events in the trace of one: it may have failed on this one.
+  return error != null && !passed && isFilterFailure(error) ? { perceived: 'failed', error } : { perceived: 'joined', error: null }
 }
 
 type Judging = { recorded: Verdict; filtered: { known: boolean } }

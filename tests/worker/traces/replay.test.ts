@@ -224,6 +224,22 @@ describe('a pinned replay of a turn', () => {
     expect(await replayed(idle.scope, idle.trace_id)).toMatchObject({ ...same, compared: 2 })
   })
 
+  test('perceives each of several events as it was, on which one turn failed', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ retry: { max_attempts: 1 } }, 'a test')
+    behaviours.set(scope, async () => {
+      throw new Error('it broke')
+    })
+    const events = [note(scope, 'one'), note(scope, 'two')]
+    await stubOf(scope).accept(events, 'http')
+    await stubOf(scope).outcomes(
+      events.map(({ id }) => id),
+      15_000,
+    )
+    expect((await logOf(stubOf(scope))).flatMap((entry) => (entry.kind === 'turn-started' ? entry.event_ids.length : []))).toEqual([2])
+    for (const { meta } of events) expect(await replayed(scope, meta.trace_id)).toMatchObject(same)
+  })
+
   test('shows the first message of another prompt', async () => {
     const { scope, trace_id } = await turn(async (_context, deps) => ask(deps, 'as before'))
     behaviours.set(scope, async (_context, deps) => ask(deps, 'otherwise'))
