@@ -122,7 +122,13 @@ export type ReflexRun = z.infer<typeof reflexRun>
 
 export const act = z
   .discriminatedUnion('act', [
-    z.object({ act: z.literal('call_tool'), tool: text, idempotence_key: text.nullable(), arguments_hash: text }),
+    z.object({
+      act: z.literal('call_tool'),
+      tool: text,
+      idempotence_key: text.nullable(),
+      arguments_hash: text,
+      values_hash: text.optional().describe('Of a call with a key: its arguments without texts of several words.'),
+    }),
     z.object({ act: z.literal('emit_event'), event_type: text }),
     z.object({ act: z.literal('reply'), content: text }),
     z.object({ act: z.literal('set_scratch'), key: text, value: z.unknown() }),
@@ -188,8 +194,11 @@ export type ComparisonTerms = {
   others?: boolean
   unclear?: boolean
 }
-/** Calls are the same if their keys, or without keys their arguments, are equal. */
-export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
+/**
+ * Calls with keys are the same if these and their values are equal, whatever the wording of their
+ * texts. Without keys, all of their arguments are. `values_hash` lacks in calls of older versions.
+ */
+export type CallKeys = { idempotence_key: string | null; arguments_hash: string; values_hash?: string | undefined }
 /** Null if there is no such tool, or if it rejects the arguments. */
 export type KeyOf = (tool: string, args: unknown) => CallKeys | null
 

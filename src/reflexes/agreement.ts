@@ -158,12 +158,12 @@ function isAlike(action: Action, act: Act): boolean {
   return act.act === action.action_type
 }
 
-/** Calls with the same key have the same effect, however their arguments are written. */
+/** Calls with the same key and the same values have the same effect, whatever their wording. */
 function agreesInCall(own: CallKeys | null, calls: readonly Extract<Act, { act: 'call_tool' }>[]): boolean {
   if (own === null) return false
-  return calls.some(({ idempotence_key, arguments_hash }) => {
-    const keyed = own.idempotence_key !== null && idempotence_key !== null
-    return keyed ? own.idempotence_key === idempotence_key : own.arguments_hash === arguments_hash
+  return calls.some(({ idempotence_key, arguments_hash, values_hash = own.values_hash }) => {
+    if (own.idempotence_key === null || idempotence_key === null) return own.arguments_hash === arguments_hash
+    return own.idempotence_key === idempotence_key && (own.values_hash ?? values_hash) === values_hash
   })
 }
 

@@ -2,7 +2,7 @@ import type { Schema } from 'ai'
 import type { z } from 'zod'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { Env } from '../env.ts'
-import type { Json } from '../base/json.ts'
+import { type Json, mapJson } from '../base/json.ts'
 import { createHash } from 'node:crypto'
 import type { CallKeys } from '../contract/reflex.ts'
 import type { Anchor } from '../contract/settings/anchors.ts'
@@ -56,8 +56,15 @@ export const argumentsHash = (input: unknown): string =>
 export function callKeys(tool: ToolDefinition, args: unknown, scope: string): CallKeys | null {
   const parsed = tool.input.safeParse(args)
   if (!parsed.success) return null
-  return { idempotence_key: tool.idempotence_key?.(parsed.data, scope) ?? null, arguments_hash: argumentsHash(parsed.data) }
+  const { data } = parsed
+  const idempotence_key = tool.idempotence_key?.(data, scope) ?? null
+  return { idempotence_key, arguments_hash: argumentsHash(data), ...(idempotence_key !== null && { values_hash: valuesHash(data) }) }
 }
+
+const WORDING = /\S\s+\S/
+/** A key seldom names all that the effect depends on, such as an amount. */
+const valuesHash = (input: unknown): string =>
+  argumentsHash(mapJson(input, (value) => (typeof value === 'string' && WORDING.test(value) ? null : value)))
 
 /** Names a call of a tool without keys by the fields that its undoing matches. */
 export function namedBy(match: readonly string[], input: unknown): string {

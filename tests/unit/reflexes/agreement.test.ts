@@ -3,6 +3,8 @@ import { toolCallOf, type Action } from '../../../src/contract/action.ts'
 import type { Event } from '../../../src/core/event.ts'
 import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
 import { agreedIn, agreement, ownersOfActs } from '../../../src/reflexes/agreement.ts'
+import { callKeys, type ToolDefinition } from '../../../src/tools/define-tool.ts'
+import { z } from 'zod'
 import { actsOf } from '../../../src/skills/session/context.ts'
 
 /** `once` carries a key, its argument `of`; `free` has none; there is no other tool. */
@@ -185,5 +187,31 @@ describe('a turn on several events', () => {
 
   test('that did nothing is about no other', () => {
     expect(about({}, [])).toEqual([false, false, false])
+  })
+})
+
+describe('a call whose key names less than its effect depends on', () => {
+  const refund = {
+    input: z.object({ order: z.string(), cents: z.int(), currency: z.string(), reason: z.string() }),
+    idempotence_key: ({ order }: { order: string }) => `refund:${order}`,
+  } as unknown as ToolDefinition
+  const made = { order: 'A-17', cents: 1290, currency: 'EUR', reason: 'it came late' }
+  const keys = (args: object) => callKeys(refund, args, 'shop') ?? expect.fail('it is not valid')
+  const act = (args: object): Act => ({ act: 'call_tool', tool: 'refund', ...keys(args) })
+  const agrees = (args: object, decided: Act) =>
+    agreement({ action_type: 'call_tool', tool: 'refund', args: args as never }, { by: 'turn', acts: [decided] }, keys(args))
+
+  test.each([
+    ['the same values, in other words', { ...made, reason: 'two days over' }, true],
+    ['another amount', { ...made, cents: 129_000 }, false],
+    ['another currency', { ...made, currency: 'USD' }, false],
+    ['another key', { ...made, order: 'A-18' }, false],
+  ])('is compared: %s', (_, args, isSame) => {
+    expect(agrees(args, act(made))).toBe(isSame)
+  })
+
+  test('is compared by its key alone where an earlier version recorded no values', () => {
+    const { values_hash: _, ...earlier } = keys(made)
+    expect(agrees({ ...made, cents: 5 }, { act: 'call_tool', tool: 'refund', ...earlier })).toBe(true)
   })
 })
