@@ -3,13 +3,16 @@ import path from 'node:path'
 import { defineConfig, type Plugin } from 'vite'
 import { documentation } from './documentation/render.ts'
 
-/** The pages of docs/ as HTML, at `/docs`. */
+/** About this code, for those who change it, who have the repository. */
+const OF_REPOSITORY = new Set(['walk.md', 'mutation.md'])
+
+/** The other pages of docs/ as HTML, at `/docs`. */
 const pagesOfDocs: Plugin = {
   name: 'documentation',
   apply: 'build',
   async generateBundle() {
     const folder = path.join(import.meta.dirname, '../docs')
-    const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.md')).toSorted()
+    const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.md') && !OF_REPOSITORY.has(name)).toSorted()
     const sources = new Map(await Promise.all(names.map(async (name) => [name, await readFile(path.join(folder, name), 'utf8')] as const)))
     const readme = await readFile(path.join(folder, '../README.md'), 'utf8')
     const styles = ['src/css/base.css', 'documentation/style.css'].map((name) => readFile(path.join(import.meta.dirname, name), 'utf8'))
