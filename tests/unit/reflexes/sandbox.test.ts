@@ -133,7 +133,8 @@ describe('a run', () => {
     const own = new QuickJsSandbox(sandboxModule, { now })
     const looping = reflexOf('const a = []; for (let i = 0; i < 50000; i++) a.push({ i }); return { i: a.length }')
     expect(own.run(looping, {})).toMatchObject({ reason: 'error', error: expect.stringContaining('broke the interpreter') })
-    expect(own.run(looping, {})).toEqual({ ...sandbox.run(looping, {}), duration_us: 0 })
+    // A run that takes long ends by time: the other one has a clock that stands, too.
+    expect(own.run(looping, {})).toEqual(new QuickJsSandbox(sandboxModule, { now: () => 0 }).run(looping, {}))
   })
 
   test('a sandbox that was disposed of starts again', () => {
