@@ -28,12 +28,25 @@ const PERIOD_MS = 3_600_000
 /** Answered events whose traits are held, in case they are asked for again. */
 const MOST_ANSWERED = 1000
 /** The state key of the mark. */
-const MARK = 'replicated'
+const MARK = 'replica'
+/**
+ * The key of earlier versions. Before packs they wrote a number there, and spin where they find
+ * anything else: it stays as it was written, and such a version tells D1 again what came since.
+ */
+const EARLIER_MARK = 'replicated'
 /**
  * D1 has the state of every event up to the log's `seq`, and what features answer up to `told`.
  * Units up to `untold` were written as told, and were not.
  */
 type Mark = { seq: number; told: number; untold: number }
+
+function readMark(database: Database): { key: string; mark: Mark } {
+  const earlier = database.read<Mark | number>(EARLIER_MARK, 0)
+  if (typeof earlier !== 'number') return { key: EARLIER_MARK, mark: earlier }
+  const own = database.read<Mark>(MARK, { seq: 0, told: 0, untold: 0 })
+  // An earlier version may have gone on, and D1 then knows more than the mark says.
+  return { key: MARK, mark: { ...own, seq: Math.max(own.seq, earlier) } }
+}
 /** The scope's row as D1 has it. */
 const ROW = 'reported'
 
@@ -129,6 +142,7 @@ export class EventReplica implements Follows {
   /** It reads the log between its mark and this entry itself, when it replicates. */
   readonly from: number
   readonly #parts: EventReplicaParts
+  readonly #mark_key: string
   #mark: number
   /** The mark that a restart finds. */
   #kept: number
@@ -160,8 +174,9 @@ export class EventReplica implements Follows {
 
   constructor(parts: EventReplicaParts) {
     this.#parts = parts
-    const stored = parts.database.read<Mark | number>(MARK, 0)
-    const { seq, told, untold } = typeof stored === 'number' ? { seq: stored, told: 0, untold: 0 } : stored
+    const { key, mark } = readMark(parts.database)
+    const { seq, told, untold } = mark
+    this.#mark_key = key
     const by_units = parts.counters.told > untold ? parts.counters.told : 0
     this.#mark = this.#kept = Math.max(seq, by_units)
     this.#answered_to = Math.max(told, by_units)
@@ -342,7 +357,7 @@ export class EventReplica implements Follows {
 
   #keep(seq: number): void {
     this.#kept = seq
-    this.#parts.database.write(MARK, { seq, told: this.#answered_to, untold: this.#untold } satisfies Mark)
+    this.#parts.database.write(this.#mark_key, { seq, told: this.#answered_to, untold: this.#untold } satisfies Mark)
   }
 
   /** Units that were written as told are not: D1 knows the log up to this `seq`. */

@@ -236,10 +236,35 @@ describe('the outbox', () => {
     const id = record!.event.id
     await until(async () => (await inD1(id))?.['status'] === 'completed', 'D1 is current')
     const before = await inD1(id)
-    await inObject(stub, (state) => void state.storage.sql.exec(`DELETE FROM state WHERE key = 'replicated'`))
+    await inObject(stub, (state) => void state.storage.sql.exec(`DELETE FROM state WHERE key = 'replica'`))
     await evict(stub)
     await until(async () => (await stub.state()).outbox.waiting === 0, 'it is replicated again')
     expect(await inD1(id)).toEqual(before)
+  })
+
+  test('leaves the mark of an earlier version as it was, and continues from it after that version has run again', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const sql = <Row extends Record<string, SqlStorageValue>>(text: string): Promise<Row[]> =>
+      inObject(stub, ({ storage }) => storage.sql.exec<Row>(text).toArray())
+    const markedBy = async () =>
+      (await sql<{ value: string }>(`SELECT value FROM state WHERE key = 'replicated'`)).map(({ value }) => value)
+    const told = () => until(async () => (await stub.state()).outbox.waiting === 0, 'D1 is current')
+    await sendAndSettle(stub, note(scope, 'a'))
+    await told()
+    const { last_seq } = await stub.state()
+    await sql(`DELETE FROM state WHERE key = 'replica'`)
+    await sql(`INSERT INTO state (key, value) VALUES ('replicated', '${last_seq}')`)
+    await evict(stub)
+    await sendAndSettle(stub, note(scope, 'b'))
+    await told()
+    expect(await markedBy()).toEqual([String(last_seq)])
+
+    const now = (await stub.state()).last_seq
+    await sql(`UPDATE state SET value = '${now}' WHERE key = 'replicated'`)
+    await sql(`UPDATE state SET value = '{"seq":0,"told":0,"untold":0}' WHERE key = 'replica'`)
+    await evict(stub)
+    expect((await stub.state()).outbox.waiting).toBe(0)
   })
 
   test('a late report never overwrites a newer one', async () => {
