@@ -32,18 +32,15 @@ export function problemOf(
   if (error instanceof Problem) return { problem: explained(error, env) }
   if (error instanceof HTTPException) return { problem: fromHttpException(error) }
   const lack = lackOf(error, env)
-  if (lack !== null) {
-    warn({ message: 'a binding is missing', path, error })
-    return { problem: refusal('binding-missing', lack) }
-  }
-  if (isTransient(error)) {
+  if (lack === null && isTransient(error)) {
     warn({ message: 'a dependency is unavailable', path, error })
     return { problem: away }
   }
   const instance = `urn:uuid:${crypto.randomUUID()}`
   const { name, message, stack } = error instanceof Error ? error : new Error(messageOf(error))
   logError({ level: 'error', instance, method, path, name, message, stack })
-  return { problem: internal, instance }
+  // A missing binding may not be the cause: the log has what really failed.
+  return { problem: lack === null ? internal : refusal('binding-missing', lack), instance }
 }
 
 /** Adds the missing binding, which may be why something is unavailable. */

@@ -56,12 +56,21 @@ describe('a binding that is missing', () => {
   })
 
   test('is named where an object says so of its own, and not where all are there', () => {
-    vi.spyOn(console, 'warn').mockImplementation(() => {})
     vi.spyOn(console, 'error').mockImplementation(() => {})
     const told = new Error('it failed', { cause: new Error(missingText(['DB'])) })
     expect(found(told, bound)).toMatchObject({ status: 500, type: 'urn:reflex:problem:binding-missing' })
     expect(found(nothing, { ...bound, LEDGER: undefined } as unknown as Env).detail).toMatch(/^The binding LEDGER is missing/)
     expect([found(nothing, bound), found(nothing, null)].map(({ type }) => type)).toEqual(Array(2).fill('urn:reflex:problem:internal'))
+  })
+
+  test('hides no bug: the error is in the log, under the id that the answer has', () => {
+    const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const env = { ...bound, LEDGER: undefined } as unknown as Env
+    const { problem: shown, instance } = problemOf(nothing, { method: 'GET', path: '/x' }, env)
+    expect(shown.type).toBe('urn:reflex:problem:binding-missing')
+    expect(instance).toMatch(/^urn:uuid:/)
+    const line = JSON.parse(String(log.mock.calls[0]?.[0]))
+    expect(line).toMatchObject({ level: 'error', instance, message: nothing.message, stack: expect.stringContaining('TypeError') })
   })
 })
 
