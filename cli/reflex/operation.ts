@@ -117,17 +117,25 @@ const MOST_NEAR = 3
 
 /**
  * Names that may have been meant. A name with one mistake has a half that is right, by which the
- * server finds it.
+ * server finds it. Null if the names are not known.
  */
-async function nearNames(session: Session, name: string, { list, name: field }: NonNullable<CommandOf<never>['among']>): Promise<string> {
+async function nearNames(
+  session: Session,
+  name: string,
+  { list, name: field }: NonNullable<CommandOf<never>['among']>,
+): Promise<string | null> {
   const middle = Math.ceil(name.length / 2)
   const searches = [undefined, name.slice(0, middle), name.slice(middle) || undefined]
   const found = searches.map(async (search) => {
     const page = (await ask(session, list, { fields: { limit: 1000, search } })) as unknown as Page<Record<string, unknown>>
     return page.items.map((item) => String(item[field]))
   })
-  const near = nearTo(name, [...new Set((await Promise.all(found)).flat())]).slice(0, MOST_NEAR)
-  return near.length === 0 ? 'No other name is like it.' : `Did you mean ${near.map(harmless).join(', ')}?`
+  // The answer stands without names: a list that fails must not hide it.
+  const answers = await Promise.allSettled(found)
+  const names = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  const near = nearTo(name, [...new Set(names)]).slice(0, MOST_NEAR)
+  if (near.length > 0) return `Did you mean ${near.map(harmless).join(', ')}?`
+  return answers.every(({ status }) => status === 'fulfilled') ? 'No other name is like it.' : null
 }
 
 function printed(part: PrintedValue, paint: Paint): string[] {

@@ -46,6 +46,19 @@ test.each([[], ['--json']])(
   },
 )
 
+test('a scope that never had an event is an error, though the names like it cannot be listed', async () => {
+  const away = { type: 'urn:reflex:problem:unavailable', title: 'Unavailable', status: 400, detail: 'D1 is away' }
+  vi.stubGlobal('fetch', async (address: string) =>
+    address.includes('/v1/scopes?') ? Response.json(away, { status: 400 }) : Response.json({ scope: 'shop/berlim', last_seq: 0 }),
+  )
+  const { code, stdout, stderr } = await reflexHere(['scope', 'show', 'shop/berlim'], variables)
+  expect({ code, stdout, stderr }).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'reflex: There is no scope shop/berlim: it never had an event or a setting.\n',
+  })
+})
+
 test('a server that does not answer is named with what to do about it', async () => {
   vi.stubGlobal('fetch', async () => Promise.reject(new TypeError('fetch failed')))
   const { code, stderr } = await reflexHere(['scope', 'list'], variables)
