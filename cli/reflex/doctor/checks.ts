@@ -47,7 +47,7 @@ export type DoctorHealth = {
     assumed_destinations?: Record<string, string[]>
     secrets: { name: string; problem: string | null }[] | null
     unknown_variables?: UnknownVariable[] | null
-    unpriced_budgets?: { name: string; problem: string }[]
+    unpriced_budgets?: { name: string; problem: string }[] | null
   } | null
 }
 /** `nearest`: the name that was meant, most likely. */

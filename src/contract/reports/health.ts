@@ -50,11 +50,14 @@ export const deployment = z.object({
   assumed_destinations: z.record(z.string(), z.array(z.string())).meta({
     description: 'Arguments of the tools of agents that are taken for destinations by their format or name: these tools declare none.',
   }),
-  unpriced_budgets: z.array(z.object({ name: z.string(), problem: z.string() })).meta({
-    description:
-      'Budgets in money of the deployment and its agents that allow no call, since the price of the model is not known. ' +
-      'The state of each scope has `budget_problem`.',
-  }),
+  unpriced_budgets: z
+    .array(z.object({ name: z.string(), problem: z.string() }))
+    .nullable()
+    .meta({
+      description:
+        'Budgets in money of the deployment and its agents that allow no call, since the price of the model is not known; ' +
+        'null unless the key is an admin of every scope. The state of each scope has `budget_problem`.',
+    }),
   secrets: z.array(secret).nullable().meta({
     description: 'Names of the secrets that are set, and what is wrong with them; null unless the key is an admin of every scope.',
   }),

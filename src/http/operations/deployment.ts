@@ -37,7 +37,7 @@ export async function deploymentReport(
     database_bytes: bytes,
     origins: deploymentMode(env),
     assumed_destinations: assumedIn(agents),
-    unpriced_budgets: unpricedBudgets(env, agents),
+    unpriced_budgets: isAdminOfAll(principal) ? unpricedBudgets(env, agents) : null,
     secrets: isAdminOfAll(principal) ? secretsOf(env) : null,
     unknown_variables: isAdminOfAll(principal) ? unknownVariables(env) : null,
   }

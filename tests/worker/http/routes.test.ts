@@ -537,6 +537,15 @@ describe('health', () => {
     expect((await call('/health/detailed')).body.deployment.unpriced_budgets).toEqual([])
   })
 
+  test('names no budget to a key of some scopes, or that only reads', async () => {
+    const variables = { REFLEX_MODEL: 'openai-compatible/new', REFLEX_BUDGETS: '{"scope:tenant-b/*": {"usd_per_day": 1}}' }
+    for (const key of [await keyFor(['admin'], ['tenant-a/*']), await keyFor(['viewer'], ['*'])]) {
+      const { body, text } = await callWith(variables, '/health/detailed', { key })
+      expect(body.deployment.unpriced_budgets).toBeNull()
+      expect(text).not.toContain('tenant-b')
+    }
+  })
+
   test('names variables that nothing reads to an admin of every scope', async () => {
     expect((await call('/health/detailed')).body.deployment.unknown_variables).toEqual([])
     const misspelt = { REFLEX_EVENT_BYTES: '1' } as Parameters<typeof callWith>[0]

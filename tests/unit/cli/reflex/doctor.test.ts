@@ -51,6 +51,8 @@ test('doctor names the budgets in money that allow no call: of the deployment, o
   }
   const checks = checksOf({ ...health, deployment }, { sent: 0, received: 1 }).filter(({ name }) => name === 'budget')
   expect(checks).toMatchObject([{ level: 'warning', detail: 'REFLEX_BUDGETS["scope:*"]: the model m has no price' }])
+  const hidden = { ...deployment, secrets: null, unpriced_budgets: null }
+  expect(checksOf({ ...health, deployment: hidden }, { sent: 0, received: 1 }).filter(({ name }) => name === 'budget')).toEqual([])
   const scopes = [
     { scope: 'shop/1', budget_problem: null },
     { scope: 'shop/2', budget_problem: 'the model m has no price' },
