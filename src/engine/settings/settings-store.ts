@@ -111,12 +111,15 @@ export class SettingsStore {
   }
 
   /** Refuses what would make each event that needs the model a dead letter. */
-  #unpriced(set: SettingsPatch, { budget, model }: SettingsPatch): string | null {
-    if (!budget && model === undefined) return null
+  #unpriced(set: SettingsPatch, { agent, budget, model }: SettingsPatch): string | null {
+    // An agent brings a model and a budget along.
+    const isOtherModel = model !== undefined || agent !== undefined
+    if (!budget && !isOtherModel) return null
     const [, settings] = this.#effective(set)
     // A budget of the deployment stays, whatever the budget of the scope becomes.
-    const problem = unpricedBudget(this.#parts.env, settings, model === undefined ? undefined : this.#parts.scope)
-    return problem === null ? null : `${budget ? 'budget' : 'model'}: ${problem}`
+    const problem = unpricedBudget(this.#parts.env, settings, isOtherModel ? this.#parts.scope : undefined)
+    if (problem === null) return null
+    return `${budget ? 'budget' : model === undefined ? 'agent' : 'model'}: ${problem}`
   }
 
   /** Drops invalid stored settings: failing would make them uncorrectable. */
