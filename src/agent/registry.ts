@@ -3,7 +3,7 @@ import { decisionAsked } from '../contract/decision-asked.ts'
 import { approvalEnded } from '../contract/approval-event.ts'
 import { modelAsked } from '../contract/model-asked.ts'
 import { namedTypes } from '../core/decision-context.ts'
-import { matchesScope } from '../contract/principal.ts'
+import { matchesScope, overlaps } from '../contract/principal.ts'
 import type { Agent, AgentRegistry } from './define-agent.ts'
 import { prompted } from './prompted.ts'
 
@@ -30,6 +30,17 @@ export function buildRegistry(listed: readonly Agent[]): AgentRegistry {
       agents.find((agent) => agent !== prompted && agent.scopes.some((pattern) => matchesScope(pattern, scope))) ??
       prompted,
   }
+}
+
+/**
+ * The agents that serve scopes of a pattern by their own patterns: the first that matches serves a
+ * scope. A scope may name another one in its settings.
+ */
+export function servingAgents(agents: readonly Agent[], pattern: string): Agent[] {
+  const others = agents.filter((agent) => agent !== prompted)
+  const last = others.findIndex(({ scopes }) => scopes.some((own) => matchesScope(own, pattern)))
+  const reached = last === -1 ? [...others, prompted] : others.slice(0, last + 1)
+  return reached.filter(({ scopes }) => scopes.some((own) => overlaps(own, pattern)))
 }
 
 type Defined = { by: string; schema: EventSchema }

@@ -2,6 +2,7 @@ import { budgetNames, limitsMoney, sharedBudgets, type MoneyBudget } from '../co
 import { costOf, ownPricesOf, unpricedText } from '../models/model-call.ts'
 import { modelName } from '../models/resolve-model.ts'
 import type { Agent } from './define-agent.ts'
+import { servingAgents } from './registry.ts'
 
 type PriceEnv = { REFLEX_MODEL?: string; REFLEX_MODEL_PRICES?: string; REFLEX_BUDGETS?: string }
 type Spending = { model?: string | undefined; budget?: MoneyBudget | undefined }
@@ -24,7 +25,22 @@ function unpricedModel(env: PriceEnv, settings: Spending = {}): string | null {
  * the state of each scope.
  */
 export function unpricedBudgets(env: PriceEnv, agents: readonly Agent[]): { name: string; problem: string }[] {
-  const shared = budgetNames(env).map((name) => ({ name: `REFLEX_BUDGETS["${name}"]`, problem: unpricedModel(env) }))
+  const shared = budgetNames(env).flatMap((name) => sharedProblems(env, name, agents))
   const own = agents.map(({ name, settings = {} }) => ({ name: `the agent ${name}`, problem: unpricedBudget(env, settings) }))
   return [...shared, ...own].flatMap(({ name, problem }) => (problem === null ? [] : [{ name, problem }]))
 }
+
+/** Names the agents, unless the budget refuses the calls of all that it meets for one reason. */
+function sharedProblems(env: PriceEnv, budget: string, agents: readonly Agent[]): { name: string; problem: string | null }[] {
+  // Events of any key and sender may come to any scope.
+  const pattern = budget.startsWith(SCOPES) ? budget.slice(SCOPES.length) : '*'
+  const name = `REFLEX_BUDGETS["${budget}"]`
+  const found = servingAgents(agents, pattern).map((agent) => ({
+    name: `${name} for the agent ${agent.name}`,
+    problem: unpricedModel(env, agent.settings),
+  }))
+  const problems = new Set(found.map(({ problem }) => problem))
+  return problems.size === 1 ? [...problems].map((problem) => ({ name, problem })) : found
+}
+
+const SCOPES = 'scope:'

@@ -269,7 +269,7 @@ describe('REFLEX_BUDGETS', () => {
 
   test('and agents are named whose budgets in money allow no call, for the model has no price', () => {
     const budgets = env({ 'scope:team-*': { usd_per_day: 5 }, 'key:abc': { rows_per_day: 1000 } })
-    const agent = (name: string, settings: object) => ({ name, settings }) as Agent
+    const agent = (name: string, settings: object) => ({ name, scopes: ['*'], settings }) as unknown as Agent
     const agents = [
       agent('one', { budget: { usd_per_day: 1 } }),
       agent('two', { budget: { usd_per_day: 1 }, model: 'offline' }),
@@ -283,6 +283,34 @@ describe('REFLEX_BUDGETS', () => {
     ])
     expect(unpricedBudgets({ ...unpriced, REFLEX_MODEL_PRICES: '{"new": {"input": 1, "output": 2}}' }, agents)).toEqual([])
     expect(unpricedBudgets(budgets, agents)).toEqual([])
+  })
+
+  describe('is judged by the models of the agents that it meets', () => {
+    const unpriced = 'openai-compatible/new'
+    const agent = (name: string, scopes: string[], model?: string) => ({ name, scopes, settings: { model } }) as unknown as Agent
+    const named = (name: string, agents: Agent[], REFLEX_MODEL?: string) =>
+      unpricedBudgets({ ...env({ [name]: { usd_per_day: 5 } }), ...(REFLEX_MODEL && { REFLEX_MODEL }) }, agents).map((found) => found.name)
+
+    test('and not by a default model that none of them uses', () => {
+      const agents = [agent('shop', ['shop/*'], 'offline'), agent('chat', ['chat/*'])]
+      expect(named('scope:shop/*', agents, unpriced)).toEqual([])
+      expect(named('scope:shop/berlin', agents, unpriced)).toEqual([])
+      expect(named('key:abc', [agent('all', ['*'], 'offline'), agent('never', ['shop/*'])], unpriced)).toEqual([])
+    })
+
+    test('and an agent whose own model has no price is named, where the default has one', () => {
+      const agents = [agent('shop', ['shop/*'], unpriced), agent('chat', ['chat/*'])]
+      expect(named('scope:*', agents)).toEqual(['REFLEX_BUDGETS["scope:*"] for the agent shop'])
+      expect(named('sender:*@example.com', agents)).toEqual(['REFLEX_BUDGETS["sender:*@example.com"] for the agent shop'])
+      expect(named('scope:shop/berlin', agents)).toEqual(['REFLEX_BUDGETS["scope:shop/berlin"]'])
+      expect(named('scope:chat/*', agents)).toEqual([])
+    })
+
+    test('and the built-in agent has the default, where no other agent serves a scope', () => {
+      const agents = [agent('shop', ['shop/*'], 'offline')]
+      expect(named('scope:*', agents, unpriced)).toEqual(['REFLEX_BUDGETS["scope:*"] for the agent prompted'])
+      expect(named('scope:chat/*', agents, unpriced)).toEqual(['REFLEX_BUDGETS["scope:chat/*"]'])
+    })
   })
 
   test('says what is wrong, and then no model is called', async () => {
