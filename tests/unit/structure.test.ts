@@ -80,6 +80,11 @@ describe('the house', () => {
     expectNone(importing, 'Call the Learner by its RPC interface, in contract/.')
   })
 
+  test('only the store reads the binding DB: its calls have a deadline, and say if the binding is missing', () => {
+    const reading = files.filter((file) => file !== 'store/store.ts' && /\benv\.DB\b/.test(readFileSync(path.join('src', file), 'utf8')))
+    expectNone(reading, 'Call storeOf(env).')
+  })
+
   test('only standalone/langchain imports LangChain, and nothing imports that: no other user needs it', () => {
     const outside = files.filter((file) => !file.startsWith('standalone/langchain/'))
     const isImported = /from '(@?langchain['/]|[^']*\/langchain\/)/

@@ -33,6 +33,18 @@ export async function certificatesOfAll(db: D1Database, ids: readonly string[]):
     .limit(MOST_ROWS)
 }
 
+/** The certificate of a version in a scope, as the scope reported it last. */
+export async function certificateIn(
+  db: D1Database,
+  in_scope: string,
+  { id, version: of }: { id: string; version: number },
+): Promise<Certificate | undefined> {
+  const { reflex_id, version, scope, certificate } = certificates
+  const isIt = and(eq(reflex_id, id), eq(version, of), eq(scope, in_scope))
+  const [found] = await drizzle(db).select({ certificate }).from(certificates).where(isIt)
+  return found?.certificate
+}
+
 /** A row for each scope and version, or of one version; last reported first. */
 export async function certificatesOf(db: D1Database, id: string, of?: number): Promise<ScopeCertificate[]> {
   const { reflex_id, version, scope, certificate, updated_at } = certificates

@@ -30,7 +30,7 @@ import { sampleContext } from '../../../reflexes/reflex-context.ts'
 import { runReflex } from '../../../reflexes/run-reflex.ts'
 import type { Program } from '../../../reflexes/sandbox.ts'
 import { storeOf } from '../../../store/store.ts'
-import { certificatesOf } from '../../../store/artifacts/certificates.ts'
+import { certificateIn } from '../../../store/artifacts/certificates.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { mineInSteps, type MinedSkills } from './skills.ts'
 import { actsOfAction } from '../episodes/decided.ts'
@@ -141,8 +141,7 @@ async function versionsOf(
     const versions = await storedReflexVersions(storeOf(env), one.id)
     const found = versions.find(({ version }) => version === one.version)
     if (found?.state === 'shadow' && found.state_reason === null) {
-      const known = await certificatesOf(env.DB, one.id, one.version)
-      proved.push(inProof(one, known.find((certified) => certified.scope === scope)?.certificate))
+      proved.push(inProof(one, await certificateIn(storeOf(env), scope, one)))
     }
     if (found?.state !== 'active') continue
     for (const stratum of one.strata) taken_over.set(stratum, Math.max(found.state_at, taken_over.get(stratum) ?? 0))

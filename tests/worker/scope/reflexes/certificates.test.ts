@@ -1,11 +1,12 @@
 import { generateText } from 'ai'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
+import type { Certificate } from '../../../../src/contract/certificate.ts'
 import type { LogEntry } from '../../../../src/contract/log-entry.ts'
 import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
 import { withDefaults, type Event } from '../../../../src/core/event.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
-import { certificatesOf } from '../../../../src/store/artifacts/certificates.ts'
+import { certificateIn, certificatesOf, tellCertificates } from '../../../../src/store/artifacts/certificates.ts'
 import { certify } from '../../../support/certificates.ts'
 import { call, keyFor } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
@@ -275,6 +276,17 @@ describe('a certificate', () => {
     const { scope, stub } = await learned(0, { mode: 'auto' }, system)
     for (const one of notes(scope, NEEDED)) await sendAndSettle(stub, one)
     expect(await changesOf(stub)).toEqual(['issued', 'proven test.note'])
+  })
+
+  test('is read for one scope and version, whoever else has one of the reflex', async () => {
+    const { id, scope, stub } = await learned(NEEDED)
+    await hurry(stub)
+    const [row] = await until(async () => (await certificatesOf(env.DB, id)).filter(({ certificate }) => certificate.n > 0), 'D1 knows')
+    const elsewhere = freshScope()
+    await tellCertificates(env.DB, elsewhere, [{ ...(row?.certificate as Certificate), n: 1 }], Date.now() + 1000)
+    expect(await certificateIn(env.DB, scope, { id, version: 1 })).toEqual(row?.certificate)
+    expect(await certificateIn(env.DB, elsewhere, { id, version: 1 })).toMatchObject({ n: 1 })
+    expect(await certificateIn(env.DB, scope, { id, version: 2 })).toBeUndefined()
   })
 
   test('is replicated to D1, and shown with the reflex and with the scope', async () => {
