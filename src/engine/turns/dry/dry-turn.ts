@@ -25,10 +25,10 @@ export type DryAnswer = {
   result: unknown
   acts: Act[]
   did: DryAct[]
-  /** Outputs of calls that were made before, by their places in `acts`. */
   /** The events that it was shown. */
   seen: readonly Event[]
   inputs: DryTurn['inputs']
+  /** Outputs of calls that were made before, by their places in `acts`. */
   outputs: DryTurn['outputs']
   usage: Usage
   warnings: string[]
