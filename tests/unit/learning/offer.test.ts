@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Stratum } from '../../../src/contract/certificate.ts'
 import { freshStratum } from '../../../src/evidence/strata.ts'
+import type { LearnedReflex } from '../../../src/features/learning/reflexes/write.ts'
+import { findingsOf, type Find, type RegisteredReflex } from '../../../src/features/learning/run/findings.ts'
 import { inProof, isWorthProof, offerRefusal, type Offer } from '../../../src/features/learning/run/policy.ts'
 
 const offer = (forecast: number): Offer => ({ strata: ['tool a'], reflexes: [], forecast })
@@ -41,4 +43,90 @@ test('a first version waits for 85 % of the decisions, or is content with 30 % o
     true,
     false,
   ])
+})
+
+describe('of what a run learned', () => {
+  const [DAMAGED, LATE, NOTHING] = ['tool refund {"reason":"damaged"}', 'tool refund {"reason":"late"}', 'nothing']
+  type Taken = readonly [decision: string, agreed: number, of: number]
+  const heldOut = ([, agreed, n]: Taken) => ({ n, covered: agreed, agreed, hits: [], misses: [] })
+  const sumOf = (taken: readonly Taken[]): Taken =>
+    ['', ...([1, 2] as const).map((at) => taken.reduce((sum, one) => sum + one[at], 0))] as never
+
+  const reflexOf = (by: LearnedReflex['by'], id: string, taken: readonly Taken[]): LearnedReflex => ({
+    id,
+    by,
+    title: '',
+    decision: taken.map(([decision]) => decision).join(),
+    decisions: taken.map(([decision]) => decision),
+    acts: [],
+    names: [],
+    code: '',
+    evidence: { episodes: 0, taught: [], exceptions: 0, held_out: heldOut(sumOf(taken)) },
+  })
+  const tableOf = (...taken: Taken[]) => reflexOf('table', 'learned.table', taken)
+  const rulesOf = (id: string, ...taken: Taken[]) => reflexOf('rules', `learned.${id}`, taken)
+
+  function find({ reflexes, judged, proved = [] }: { reflexes: LearnedReflex[]; judged: readonly Taken[]; proved?: RegisteredReflex[] }) {
+    const learned = { episodes: [], reflexes, refused: [], disputed: [], reach: [], foreseenOf: () => null }
+    const held = judged.map((one) => ({ decision: one[0], held_out: heldOut(one) }))
+    const { finds, rejected } = findingsOf({ ...learned, judged: held }, { proved, worth: true })
+    const found = Object.fromEntries(finds.map(({ version }) => [version.name, version.replaces.map(({ id }) => id)]))
+    return { finds, found, rejected }
+  }
+  const registered = ({ version, strata, decisions, forecast }: Find, more: Partial<RegisteredReflex> = {}): RegisteredReflex => {
+    return { id: `${version.name}.of-a-scope`, version: 1, strata, ...(decisions && { decisions }), forecast, run_id: 'before', ...more }
+  }
+
+  const damaged: Taken = [DAMAGED, 290, 300]
+  const late: Taken = [LATE, 40, 40]
+  const nothing: Taken = [NOTHING, 280, 300]
+  const both = { reflexes: [rulesOf('late', late), tableOf(damaged, nothing)], judged: [damaged, late, nothing] }
+
+  test('rules beside a table are judged by the decisions that it leaves to them', () => {
+    const { found, finds, rejected } = find(both)
+    expect([Object.keys(found), rejected]).toEqual([['learned.late', 'learned.table'], []])
+    expect(finds.map(({ forecast }) => forecast)).toEqual([1, 570 / 600])
+    // Decisions that neither of them takes are left to both.
+    const lost: Taken = [`tool refund {"reason":"lost"}`, 0, 300]
+    expect(find({ ...both, judged: [...both.judged, lost] }).rejected).toMatchObject([
+      { what: LATE, reason: 'it would take only 12 % of such decisions' },
+    ])
+  })
+
+  test('a table beside rules for the same tool is another offer, judged by what they leave', () => {
+    const few: Taken = [DAMAGED, 40, 40]
+    const many: Taken = [LATE, 290, 300]
+    const { finds } = find({ reflexes: [rulesOf('late', many), tableOf(few)], judged: [few, many] })
+    expect(finds.map(({ forecast }) => forecast)).toEqual([290 / 300, 1])
+  })
+
+  test('rules beside a table do not wait for a version of it, which takes none of their decisions', () => {
+    const [, table] = find({ ...both, reflexes: [rulesOf('late', late), tableOf(damaged, nothing)] }).finds as [Find, Find]
+    const { found, rejected } = find({ ...both, proved: [registered(table)] })
+    expect(found).toEqual({ 'learned.late': [] })
+    expect(rejected.map(({ reason }) => reason)).toEqual([
+      'it would take 95 % of such decisions; a version that would take 95 % is being proved',
+    ])
+  })
+
+  test('rules beside a table wait for a version that takes their decisions, also if only its strata are known', () => {
+    const [rules] = find(both).finds as [Find, Find]
+    expect(Object.keys(find({ ...both, proved: [registered(rules)] }).found)).toEqual(['learned.table'])
+    const { decisions: _, ...older } = registered(rules)
+    expect(Object.keys(find({ ...both, proved: [older] }).found)).toEqual(['learned.table'])
+    // No offer has these decisions any more.
+    const changed = registered(rules, { id: 'learned.other.of-a-scope', decisions: ['another'] })
+    expect(Object.keys(find({ ...both, proved: [changed] }).found)).toEqual(['learned.table'])
+  })
+
+  test('a version in proof stays for an act whose later version is refused', () => {
+    const strata = ['nothing', 'tool refund']
+    const first: RegisteredReflex = { id: 'learned.table.of-a-scope', version: 1, strata, forecast: 0, run_id: 'before' }
+    const rules = [rulesOf('late', late), rulesOf('nothing', [NOTHING, 30, 300])]
+    const { found, rejected } = find({ reflexes: rules, judged: [late, [NOTHING, 30, 300]], proved: [first] })
+    expect(rejected).toMatchObject([{ what: NOTHING, reason: 'it would take only 10 % of such decisions' }])
+    expect(found).toEqual({ 'learned.late': [] })
+    const better = [rulesOf('late', late), rulesOf('nothing', nothing)]
+    expect(find({ reflexes: better, judged: [late, nothing], proved: [first] }).found['learned.late']).toEqual([first.id])
+  })
 })

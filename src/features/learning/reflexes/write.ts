@@ -506,13 +506,18 @@ const exampleOf = ({ saw: { event } }: Episode): string =>
     .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(', ')
 
-/** The hash (FNV-1a) is of the whole decision, of which the words are a part. */
-function idOf(key: string): string {
+/** A short name of a decision, which may be long: FNV-1a. */
+export function decisionId(key: string): string {
   let hash = 0x811c9dc5
   for (const character of key) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0
+  return hash.toString(16).padStart(8, '0')
+}
+
+/** The hash is of the whole decision, of which the words are a part. */
+function idOf(key: string): string {
   const words = key
     .replaceAll(/[^A-Za-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
     .slice(0, 60)
-  return `learned.${words}.${hash.toString(16).padStart(8, '0')}`
+  return `learned.${words}.${decisionId(key)}`
 }

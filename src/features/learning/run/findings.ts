@@ -5,8 +5,8 @@ import type { Foreseen } from '../../../contract/certificate.ts'
 import { wilsonLow } from '../../../evidence/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
-import type { LearnedReflex } from '../reflexes/write.ts'
-import { type Offer, offerRefusal, offersOf, WORTH } from './policy.ts'
+import { decisionId, type LearnedReflex } from '../reflexes/write.ts'
+import { isLater, type Offer, offerRefusal, offersOf, versionsLike, WORTH } from './policy.ts'
 import { LEARNED_BY } from '../../../contract/lists/reflexes.ts'
 
 /** A finding of a run, as its scope registers it and as the run reports it. */
@@ -14,6 +14,8 @@ export type Find = {
   version: Omit<LearnedVersion, 'run_id'>
   candidate: Omit<StoredCandidate, 'id' | 'version' | 'mined'>
   strata: readonly string[]
+  /** Its decisions, each named by `decisionId`. Finds of an earlier version have none. */
+  decisions?: readonly string[]
   forecast: number
 }
 /** The decisions behind the numbers of a finding. */
@@ -23,7 +25,7 @@ export type Grounds = { decision: string } & Record<EvidencePart, ReadPlace[]>
 export type Ask = { id: string; answers: EpisodeAct[][] }
 
 /** A version that was registered, for later runs. */
-export type RegisteredReflex = { id: string; version: number; strata: readonly string[]; forecast: number; run_id: string }
+export type RegisteredReflex = Pick<Find, 'strata' | 'decisions' | 'forecast'> & { id: string; version: number; run_id: string }
 
 /**
  * The reflexes of a learning that are worth proving, those that act first, and why the others are
@@ -34,11 +36,11 @@ export function findingsOf(
   { proved, worth }: { proved: readonly RegisteredReflex[]; worth: boolean },
 ) {
   const rejected: Rejected[] = learned.refused.toSorted((one, other) => weightOf(other) - weightOf(one)).map(rejectedOf)
-  const finds: Find[] = []
+  const accepted: { offer: Offer; known: readonly RegisteredReflex[] }[] = []
   const offers = offersOf(learned)
-  const offered = new Set(offers.flatMap(({ strata }) => strata))
+  const likeOf = versionsLike(proved, offers)
   for (const offer of offers) {
-    const known = proved.filter(({ strata }) => strata.some((stratum) => offer.strata.includes(stratum)))
+    const known = likeOf(offer)
     const provable = new Set(known.flatMap(({ strata }) => strata))
     const isInProof = offer.strata.every((stratum) => provable.has(stratum))
     // A version that proves only a part of it does not keep the rest waiting.
@@ -49,18 +51,18 @@ export function findingsOf(
       ? offerRefusal(offer, { known: forecasts, foreseen: offer.reflexes.every((reflex) => learned.foreseenOf(reflex) !== null) })
       : TOO_EARLY
     if (reason !== null) rejected.push(...offer.reflexes.map(({ decision }) => ({ what: decision, reason })))
-    else
-      finds.push(
-        ...offer.reflexes.map((reflex, index) => {
-          // The first of the new ones replaces all of the old ones.
-          const replaced = known.filter(
-            ({ id, strata }) => strata.every((stratum) => offered.has(stratum)) || id.startsWith(`${reflex.id}.`),
-          )
-          const replaces = index === 0 ? replaced.map(({ id, version }) => ({ id, version })) : []
-          return findOf(learned, reflex, { replaces, offer })
-        }),
-      )
+    else accepted.push({ offer, known })
   }
+  // A version of which a part is refused now stays for that part.
+  const offered = new Set(accepted.flatMap(({ offer }) => offer.strata))
+  const finds = accepted.flatMap(({ offer, known }) =>
+    offer.reflexes.map((reflex, index) => {
+      // The first of the new ones replaces all of the old ones.
+      const replaced = known.filter(({ id, strata }) => strata.every((stratum) => offered.has(stratum)) || isLater(id, reflex))
+      const replaces = index === 0 ? replaced.map(({ id, version }) => ({ id, version })) : []
+      return findOf(learned, reflex, { replaces, offer })
+    }),
+  )
   const isNothing = ({ version }: Find): boolean => version.needs === null
   const ordered = [...finds.filter((one) => !isNothing(one)), ...finds.filter(isNothing)]
   rejected.push(...ordered.slice(MOST_FINDS).map(({ candidate }) => ({ what: candidate.decision, reason: TOO_MANY })))
@@ -120,6 +122,7 @@ function findOf(
     },
     candidate: { kind: 'reflex', decision, evidence, examples },
     strata: offer.strata,
+    decisions: reflex.decisions.map(decisionId),
     forecast: offer.forecast,
   }
 }

@@ -5,7 +5,7 @@ import type { Episode, EpisodeAct } from '../episode.ts'
 import { wordsIn, type Replies } from '../../../contract/words.ts'
 import { NOTHING, withoutWords } from '../reflexes/classes.ts'
 import type { LearnedReflexes } from '../reflexes/learn.ts'
-import type { LearnedReflex } from '../reflexes/write.ts'
+import { decisionId, type LearnedReflex } from '../reflexes/write.ts'
 
 /** Decisions before the first learning; then a quarter more, or a step that no reflex took. */
 export const FIRST = 200
@@ -33,22 +33,53 @@ export const SETTLINGS = 3
 export const stratumOf = (decision: string): string => decision.split(' ').slice(0, 2).join(' ')
 export const stratumOfAct = (act: { kind: string; name: string } | null): string => (act === null ? NOTHING : `${act.kind} ${act.name}`)
 
-/** Reflexes that were learned together and use the same tools. */
+/** Reflexes that were learned together, in one way, and use the same tools. */
 export type Offer = {
   strata: readonly string[]
   reflexes: LearnedReflex[]
-  /** Share of such decisions that it would have taken, by the newer part of its history. */
+  /**
+   * Share of such decisions that it would have taken, by the newer part of its history. Where a run
+   * offers rules and a table, those that the other of the two takes are not left to it.
+   */
   forecast: number
 }
 
 export function offersOf({ reflexes, judged }: Pick<LearnedReflexes, 'reflexes' | 'judged'>): Offer[] {
-  const groups = Map.groupBy(reflexes, ({ decisions }) => JSON.stringify([...new Set(decisions.map(stratumOf))].sort()))
+  const groups = Map.groupBy(reflexes, ({ by, decisions }) => JSON.stringify([by, [...new Set(decisions.map(stratumOf))].sort()]))
   return [...groups].map(([key, own]) => {
-    const strata = JSON.parse(key) as string[]
-    const decided = judged.filter(({ decision }) => strata.includes(stratumOf(decision))).reduce((sum, { held_out }) => sum + held_out.n, 0)
+    const [by, strata] = JSON.parse(key) as [LearnedReflex['by'], string[]]
+    const taken = new Set(reflexes.flatMap((other) => (other.by === by ? [] : other.decisions)))
+    const left = judged.filter(({ decision }) => strata.includes(stratumOf(decision)) && !taken.has(decision))
+    const decided = left.reduce((sum, { held_out }) => sum + held_out.n, 0)
     return { strata, reflexes: own, forecast: own.reduce((sum, { evidence }) => sum + evidence.held_out.agreed, 0) / decided }
   })
 }
+
+/** A version of an earlier run. `decisions`: as `decisionId` names them; missing in older ones. */
+type Earlier = { id: string; strata: readonly string[]; decisions?: readonly string[] }
+
+/**
+ * Tells the offers of a run which earlier versions take some of their decisions. Rules and a table
+ * of one run share strata and no decision. A version whose decisions no offer has any more, as
+ * where their arguments changed, goes by its strata.
+ */
+export function versionsLike<Version extends Earlier>(versions: readonly Version[], offers: readonly Offer[]): (offer: Offer) => Version[] {
+  const isBoth = new Set(offers.flatMap(({ reflexes }) => reflexes.map(({ by }) => by))).size > 1
+  const decides = ({ id, decisions }: Version, { reflexes }: Offer): boolean =>
+    reflexes.some((reflex) => isLater(id, reflex) || reflex.decisions.some((one) => decisions?.includes(decisionId(one))))
+  const like = versions.map((version) => ({
+    version,
+    isByDecision: isBoth && version.decisions !== undefined && offers.some((offer) => decides(version, offer)),
+  }))
+  return (offer) =>
+    like.flatMap(({ version, isByDecision }) => {
+      const isLike = isByDecision ? decides(version, offer) : version.strata.some((one) => offer.strata.includes(one))
+      return isLike ? [version] : []
+    })
+}
+
+/** True if such a version is one of the reflex itself. */
+export const isLater = (id: string, reflex: Pick<LearnedReflex, 'id'>): boolean => id.startsWith(`${reflex.id}.`)
 
 /** The number of decisions at which it is worth it to learn again. */
 export const nextAt = (decisions: number, has_taken_over: boolean): number =>

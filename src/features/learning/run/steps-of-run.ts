@@ -409,8 +409,9 @@ export class RunSteps {
       const { id, version: number } = adopted
       const replaced = new Set([...version.replaces.map(nameOf), nameOf({ id, version: number })])
       const registered = store.registered.filter((one) => !replaced.has(nameOf(one)))
-      const { strata, forecast } = find
-      store.put('registered', [...registered, { id, version: number, strata, forecast, run_id: run.run_id }].slice(-MOST_REGISTERED))
+      const { strata, decisions, forecast } = find
+      const added = { id, version: number, strata, ...(decisions && { decisions }), forecast, run_id: run.run_id }
+      store.put('registered', [...registered, added].slice(-MOST_REGISTERED))
       const candidates = [...run.candidates, { ...find.candidate, id, version: String(number) }]
       store.write({ ...run, failures: 0, candidates, found: candidates.length, progress })
     })
