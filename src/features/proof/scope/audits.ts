@@ -3,7 +3,7 @@ import type { Words } from '../../../contract/reflex.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../../contract/action.ts'
 import { isAnsweredBeside } from '../../../contract/model-asked.ts'
-import type { EntryHead } from '../../../contract/log-entry.ts'
+import type { EntryHead, Usage } from '../../../contract/log-entry.ts'
 import type { DryView } from '../../../contract/dry-turn.ts'
 import { countAct, occasionOf } from '../../../evidence/draw.ts'
 import { noveltyOf, traitsOf } from '../../../evidence/novelty.ts'
@@ -26,6 +26,11 @@ export type Audit = OwnAct & {
   words?: Words
   replies?: Replies
   pace?: PaceName & { act: number }
+  /**
+   * Set once the slow path has answered, and is to answer again without some events: the places of
+   * the others, and the usage of its first answer.
+   */
+  apart?: { seqs: DryView['saw']['seqs']; usage: Usage }
 }
 /** The name of a pace, of the acts of one kind since a proof. */
 type PaceName = { kind: string; proof: number }

@@ -19,7 +19,9 @@ import { DECISION_ASKED } from '../../../contract/decision-asked.ts'
 import type { Decision } from '../../../contract/reflex.ts'
 import type { Drift } from '../../learning/contract/learner-api.ts'
 import type { Job } from '../../../engine/jobs.ts'
-import { childHead } from '../../../traces/ids.ts'
+import { childAt, childHead, spanOf } from '../../../traces/ids.ts'
+import { addedUsage } from '../../../traces/usage.ts'
+import type { Usage } from '../../../contract/log-entry.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { ownersOfActs } from '../../../reflexes/agreement.ts'
@@ -82,10 +84,7 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
     return { again_ms: AGAIN_MS.least }
   }
   const owners = payload.own.action_type === 'sequence' ? payload.own.acts.map((_, place) => actOwner(acts, place)) : []
-  const asked = { turn_id: key, head, view, answers_of: owners }
-  const answers = await answersTo(asked, payload, dry_turns)
-  const { answer } = answers.at(-1) ?? {}
-  if (!answer) return undefined
+  const { asked, answer, usage } = await answerTo({ turn_id: key, head, view, answers_of: owners }, payload, parts)
   const waits = answer.status === 'waiting' || answer.status === 'refused'
   if (waits && now() - view.decided_at < MOST_WAIT_MS) {
     unit((waiting) => jobs.progressed(waiting, 'audit', key))
@@ -93,34 +92,45 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
   }
   unit((ending) => {
     jobs.done(ending, 'audit', key)
-    for (const one of answers) dry_turns.log(ending, one.asked, one.answer, 'audit')
+    dry_turns.log(ending, asked, answer, 'audit')
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
     const others = ownerIn(answer, payload) === 'others'
     const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }), ...(others && { others }) }
-    answered(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage, terms }, parts)
+    answered(ending, version, { ...payload, head: childHead(head), decided, usage, terms }, parts)
   })
   return undefined
 }
 
 type AuditAsked = Parameters<DryTurns['ask']>[0]
-type AuditAnswer = { asked: AuditAsked; answer: DryAnswer }
+/** `usage`: of all questions of the audit. */
+type AuditAnswer = { asked: AuditAsked; answer: DryAnswer; usage: Usage }
 
 /**
- * The answers of the slow path, of which the last one is compared. Words that name nothing of the
- * ignored event may be about one that waited for its decision beside it: then the slow path is
- * asked again without such events, so that neither stands for the other.
+ * The answer of the slow path that is compared. Words that name nothing of the ignored event may be
+ * about one that waited for its decision beside it: then the slow path is asked again without such
+ * events, so that neither stands for the other. Its first answer is kept meanwhile.
  */
-async function answersTo(asked: AuditAsked, audit: Audit, dry_turns: DryTurns): Promise<AuditAnswer[]> {
+async function answerTo(asked: AuditAsked, audit: Audit, { dry_turns, jobs, unit }: AuditJobsParts): Promise<AuditAnswer> {
+  if (audit.apart) return askApart(asked, audit.apart, dry_turns)
   const answer = await dry_turns.ask(asked)
-  if (ownerIn(answer, audit) !== 'words') return [{ asked, answer }]
-  const { view } = asked
-  const apart = dry_turns.viewOf(audit.seq, view)
-  if (apart === null) return [{ asked, answer }]
-  const again = { ...asked, turn_id: uuidv7(), view: apart }
-  return [
-    { asked, answer },
-    { asked: again, answer: await dry_turns.ask(again) },
-  ]
+  const { usage } = answer
+  const view = ownerIn(answer, audit) === 'words' ? dry_turns.viewOf(audit.seq, asked.view) : null
+  if (view === null) return { asked, answer, usage }
+  const apart = { seqs: view.saw.seqs, usage }
+  unit((keeping) => {
+    dry_turns.log(keeping, asked, answer, 'audit')
+    jobs.advanced(keeping, 'audit', asked.turn_id, { ...audit, apart } satisfies Audit)
+  })
+  return askApart(asked, apart, dry_turns)
+}
+
+/** Its span is derived, so that all tries have the same one: the last of them logs it. */
+async function askApart(first: AuditAsked, { seqs, usage }: NonNullable<Audit['apart']>, dry_turns: DryTurns): Promise<AuditAnswer> {
+  const head = childAt(first.head, spanOf(`apart:${first.turn_id}`))
+  const view = { ...first.view, saw: { ...first.view.saw, seqs } }
+  const asked = { ...first, turn_id: uuidv7(), head, view }
+  const answer = await dry_turns.ask(asked)
+  return { asked, answer, usage: addedUsage(usage, answer.usage) }
 }
 
 /** Tells whose the acts of an answer are, for an event that was ignored. */

@@ -10,7 +10,7 @@ import { certificateOf, certify } from '../../../support/certificates.ts'
 import { type Place, live } from '../../../support/crash-at-write.ts'
 import { call } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
-import { entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
+import { crash, entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { skill } from '../../../support/two-step-skill.ts'
 import { ask, behaviours, effectGates, providers } from '../../../support/test-agents.ts'
 
@@ -99,6 +99,61 @@ describe('an audit of a proven reflex', () => {
       [[[1, 2]], 1],
       [[[2, 2]], agreed ? 0 : 1],
     ])
+  })
+
+  test('keeps the first answer on an ignored event while the second one waits, and reports the usage of both', async () => {
+    const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
+    const gate = Promise.withResolvers<void>()
+    const prompts = { beside: `beside ${scope}`, apart: `apart ${scope}` }
+    let turns = 0
+    behaviours.set(scope, async ({ events }, deps) => {
+      turns += 1
+      if (turns === 1) await gate.promise
+      const is_beside = events.some((event) => textOf(event) === 'when?')
+      await ask(deps, is_beside ? prompts.beside : prompts.apart)
+      if (is_beside) deps.reply('We open at nine.')
+      return null
+    })
+    providers.set(prompts.apart, () => Object.assign(new Error('busy'), { name: 'AI_APICallError', statusCode: 503 }))
+    await send(stubOf(scope), note(scope, 'when?'))
+    await send(stubOf(scope), note(scope, 'humming'))
+    await until(async () => (await stubOf(scope).state()).waiting_for_model !== null, 'the model is away')
+    const asked = () => entriesOf(stubOf(scope), 'dry-turn-ended')
+    expect(await asked()).toMatchObject([{ saw: { seqs: [[1, 2]] }, usage: { model_calls: 1 } }])
+    providers.delete(prompts.apart)
+    await stubOf(scope).configure({ retry: { backoff_ms: 100 } }, 'someone')
+    await inObject(stubOf(scope), ({ storage: { sql } }) => void sql.exec('UPDATE jobs SET due_at = 0'))
+    await until(async () => (await stubOf(scope).poke(), (await audits(scope)).length === 1), 'the audit ended')
+    gate.resolve()
+    expect(await audits(scope)).toMatchObject([{ agreed: true, usage: { model_calls: 2 } }])
+    const [first, second, ...more] = await asked()
+    expect(more).toEqual([])
+    expect(second).toMatchObject({ saw: { seqs: [[2, 2]] }, event_ids: first?.event_ids, parent_id: first?.span_id })
+    expect(second?.span_id).not.toBe(first?.span_id)
+  })
+
+  test('asks only the second question again after a death within it', async () => {
+    const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
+    const gate = Promise.withResolvers<void>()
+    let [turns, apart] = [0, 0]
+    behaviours.set(scope, async ({ events }, deps) => {
+      turns += 1
+      if (turns === 1) await gate.promise
+      if (events.some((event) => textOf(event) === 'when?')) deps.reply('We open at nine.')
+      else if ((apart += 1) === 1) await gate.promise
+      return null
+    })
+    await send(stubOf(scope), note(scope, 'when?'))
+    await send(stubOf(scope), note(scope, 'humming'))
+    await until(async () => apart === 1, 'it is asked again')
+    expect(await entriesOf(stubOf(scope), 'dry-turn-ended')).toHaveLength(1)
+    await crash(scope)
+    await until(async () => (await stubOf(scope).poke(), (await audits(scope)).length === 1), 'the audit ended')
+    gate.resolve()
+    expect(await audits(scope)).toMatchObject([{ agreed: true }])
+    const asked = await entriesOf(stubOf(scope), 'dry-turn-ended')
+    expect(asked.map(({ saw }) => saw.seqs)).toEqual([[[1, 2]], [[2, 2]]])
+    expect(apart).toBe(2)
   })
 
   test('disagrees if the slow path speaks of events that it had kept in mind', async () => {
