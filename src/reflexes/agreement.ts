@@ -100,7 +100,13 @@ export function withoutWords<One>(acts: readonly One[], isWords: (act: One) => b
 type Placed = { act: SequenceAct; place: number }
 const isReply = ({ act }: Placed): boolean => act.action_type === 'reply'
 
-type Considered = { events: readonly Event[]; inputs: Readonly<Record<number, unknown>> }
+/** `repeats`: the places of acts that were made before, which may be for each event that was `seen`. */
+type Considered = {
+  events: readonly Event[]
+  inputs: Readonly<Record<number, unknown>>
+  seen?: readonly Event[]
+  repeats?: ReadonlySet<number>
+}
 
 /**
  * Tells whose the acts of a decision are, for the event with an id. `others`: all acts name what
@@ -108,15 +114,23 @@ type Considered = { events: readonly Event[]; inputs: Readonly<Record<number, un
  * `own`: one may be this event's. Words beside other acts are about all, unless somebody hears
  * them. `inputs`: of acts that do not have their own, by their places.
  */
-export function ownersOfActs({ acts }: Decision, { events, inputs }: Considered): (id: string | undefined) => 'own' | 'others' | 'words' {
+export function ownersOfActs(
+  { acts }: Decision,
+  { events, inputs, seen = [], repeats = new Set() }: Considered,
+): (id: string | undefined) => 'own' | 'others' | 'words' {
   const heard = events.some(({ meta }) => meta.heard === true)
-  const placed = acts.map((act, index) => ({ act, input: ownInput(act) ?? inputs[index] }))
-  const counted = heard ? placed : withoutWords(placed, ({ act }) => act.act === 'reply')
   const held = heldBy(events)
+  const heldBySeen = repeats.size === 0 ? held : heldBy([...events, ...seen])
+  const placed = acts.map((act, index) => ({
+    act,
+    input: ownInput(act) ?? inputs[index],
+    held: repeats.has(index) ? heldBySeen : held,
+  }))
+  const counted = heard ? placed : withoutWords(placed, ({ act }) => act.act === 'reply')
   return (id) => {
     const place = events.findIndex((event) => event.id === id)
     if (place < 0 || counted.length === 0) return 'own'
-    const left = counted.filter(({ input }) => !isOfOthers(input, held, place))
+    const left = counted.filter((one) => !isOfOthers(one.input, one.held, place))
     if (left.length === 0) return 'others'
     const areWords = left.every(({ act }) => act.act === 'reply' && !saysOf(act.content, held, place))
     return events.length > 1 && areWords ? 'words' : 'own'

@@ -26,6 +26,8 @@ export type DryTurn = AskingTurn &
     answers_of: readonly string[]
     /** Ids of the calls that answered one: the same call twice had two outputs. */
     answered: Set<string>
+    /** The places in `acts` of calls that were made before. */
+    repeats: Set<number>
     /** Names of the bindings and requests that it used and that could have acted. */
     refused: string[]
   }
@@ -46,9 +48,10 @@ export async function dryDeps(parts: DryParts, turn: DryTurn): Promise<AgentDeps
     signal.throwIfAborted()
     const found = toolbox.find(name)
     if (!found.ok) throw new Error(found.detail)
-    const output = await failures.watch({ tool: name, input }, () => answerTo(parts, turn, { tool: name, input, ...found }))
+    const { output, is_repeat } = await failures.watch({ tool: name, input }, () => answerTo(parts, turn, { tool: name, input, ...found }))
     signal.throwIfAborted()
     const keys = toolbox.keyOf(name, input)
+    if (keys && is_repeat) turn.repeats.add(turn.acts.length)
     // A call that was only recorded has no output.
     if (keys && output === RECORDED) noteAct(turn, { act: 'call_tool', tool: name, ...keys }, input)
     else if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, { input, output })
@@ -92,12 +95,14 @@ export async function dryDeps(parts: DryParts, turn: DryTurn): Promise<AgentDeps
 type Called = { tool: string; input: unknown; definition: ToolDefinition }
 type Refuse = (name: string) => Error
 
-async function answerTo({ effects, scope, settings }: DryParts, turn: DryTurn, called: Called): Promise<unknown> {
+type Answered = { output: unknown; is_repeat: boolean }
+
+async function answerTo({ effects, scope, settings }: DryParts, turn: DryTurn, called: Called): Promise<Answered> {
   const { tool, definition } = called
   if (definition.repeatable === true) {
     const { turn_id, head, signal } = turn
     const request = { ...called, cause: { by: `dry:${turn_id}` }, turn_id: null, earlier_turns: [], head, signal }
-    return effects.run({ ...request, timeout_ms: settings().effect_timeout_ms })
+    return { output: await effects.run({ ...request, timeout_ms: settings().effect_timeout_ms }), is_repeat: false }
   }
   const input = effectInput(called)
   const key = effectKey({ ...called, input }, scope)
@@ -106,7 +111,8 @@ async function answerTo({ effects, scope, settings }: DryParts, turn: DryTurn, c
   const same = key === null ? journal.sameCalls({ owner: '', earlier: turn.answers_of, tool, arguments_hash }) : []
   const before = key === null ? same.find(({ id }) => !turn.answered.has(id)) : journal.byKey(tool, key)
   if (before) turn.answered.add(before.id)
-  return before?.status === 'ok' && before.output !== null ? JSON.parse(before.output) : RECORDED
+  const is_repeat = before?.status === 'ok' && before.output !== null
+  return { output: is_repeat ? JSON.parse(before.output ?? '') : RECORDED, is_repeat }
 }
 
 /** Notes what would have acted, even if the trigger catches the error. */

@@ -27,6 +27,10 @@ export type DryAnswer = {
   did: DryAct[]
   /** The events that it was shown. */
   seen: readonly Event[]
+  /** Those of them that an act may be for which was not made before. */
+  askers: readonly Event[]
+  /** The places in `acts` of calls that were made before. */
+  repeats: ReadonlySet<number>
   inputs: DryTurn['inputs']
   /** Outputs of calls that were made before, by their places in `acts`. */
   outputs: DryTurn['outputs']
@@ -37,6 +41,11 @@ export type DryAnswer = {
   /** Parts of the instructions and tools of its model calls. */
   shown: DryTurn['shown']
 }
+
+/** SQL: it waited for its decision at `?2`. */
+const WAITED = '(ended_at IS NULL OR ended_at > ?2)'
+/** SQL: a reflex has acted for it. */
+export const DONE_BY_REFLEX = `(status = 'completed' AND outcome ->> 'by' = 'reflex')`
 
 /** True if the slow path decided: its acts, or none, can be compared. */
 export const isDecided = ({ status }: Pick<DryAnswer, 'status'>): boolean => status === 'result' || status === 'none'
@@ -62,10 +71,18 @@ export class DryTurns {
   /** The view without what waited for a decision beside an event; null if nothing did. */
   viewOf(seq: number, view: DryView): DryView | null {
     const seqs = placesIn(view.saw.seqs)
-    const sql = 'SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND (ended_at IS NULL OR ended_at > ?2)'
+    const sql = `SELECT seq FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND ${WAITED}`
     const waited = new Set(this.#parts.database.allOf<{ seq: number }>(seqs, sql, view.decided_at).map((row) => row.seq))
     const kept = seqs.filter((one) => one === seq || !waited.has(one))
     return kept.length === seqs.length ? null : { ...view, saw: { ...view.saw, seqs: toRanges(kept) } }
+  }
+
+  /** What is considered, waited beside it, or was done by a reflex, whose acts it may do again. */
+  #askersIn({ saw, decided_at }: DryView, { considered, shown }: { considered: readonly Event[]; shown: readonly Event[] }) {
+    const sql = `SELECT id FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND (${WAITED} OR ${DONE_BY_REFLEX})`
+    const found = this.#parts.database.allOf<{ id: string }>(placesIn(saw.seqs), sql, decided_at)
+    const ids = new Set([...considered, ...found].map(({ id }) => id))
+    return shown.filter(({ id }) => ids.has(id))
   }
 
   /** Logs how it ended, in the unit that uses the answer. */
@@ -94,6 +111,8 @@ export class DryTurns {
       acts: [],
       did: [],
       seen: [],
+      askers: [],
+      repeats: new Set<number>(),
       inputs: {},
       outputs: {},
       usage: noUsage(),
@@ -125,12 +144,15 @@ export class DryTurns {
       const { fault } = ending
       unit((unit) => outage.failed(unit, fault))
     } else if (turn.model.answered && outage.askAt !== null) unit((unit) => outage.answered(unit))
-    const { acts, did, inputs, outputs, usage, warnings, shown } = turn
+    const { acts, did, inputs, outputs, usage, warnings, shown, repeats } = turn
     const seen = turn.seen.context.events
+    const askers = this.#askersIn(view, { considered, shown: seen })
     const answer = {
       acts,
       did,
       seen,
+      askers,
+      repeats,
       inputs,
       outputs,
       usage,
@@ -175,6 +197,7 @@ export class DryTurns {
       did: [],
       answers_of,
       answered: new Set(),
+      repeats: new Set(),
       refused: [],
       decided_at,
       now: clock,

@@ -136,7 +136,7 @@ async function askApart(first: AuditAsked, { seqs, usage }: NonNullable<Audit['a
 /** Tells whose the acts of an answer are, for an event that was ignored. */
 const ownerIn = (answer: DryAnswer, { own, head }: Audit): ReturnType<ReturnType<typeof ownersOfActs>> =>
   isDecided(answer) && own.action_type === 'ignore'
-    ? ownersOfActs({ by: 'turn', acts: answer.acts }, { events: answer.seen, inputs: answer.inputs })(head.event_ids[0])
+    ? ownersOfActs({ by: 'turn', acts: answer.acts }, { ...answer, events: answer.askers })(head.event_ids[0])
     : 'own'
 
 type Answered = Parameters<Judgements['audited']>[2] & Pick<Audit, 'pace'>

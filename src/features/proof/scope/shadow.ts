@@ -6,6 +6,7 @@ import type { Event } from '../../../core/event.ts'
 import { type EventTraits, traitsOf } from '../../../evidence/novelty.ts'
 import { shapeOf } from '../../../evidence/shape.ts'
 import { comparedWords, wordsFor } from '../../../contract/words.ts'
+import { DONE_BY_REFLEX } from '../../../engine/turns/dry/dry-turn.ts'
 import { agreedIn, ownersOfActs } from '../../../reflexes/agreement.ts'
 import { countRun } from '../../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
@@ -180,10 +181,8 @@ export class ShadowTrials implements ScopeFeature {
     this.#waiting -= rows.length
     const seen = new Map<string, number>()
     const bySeq = new Map(events.map((event) => [event.seq, event]))
-    // Events that a reflex has decided are in the context, and a turn may do their acts again.
     const own = claimed.map((one) => one.event)
-    const ids = new Set(own.map(({ id }) => id))
-    const considered = { events: [...own, ...(shown?.context.events ?? []).filter(({ id }) => !ids.has(id))], inputs }
+    const considered = () => ({ events: [...own, ...doneByReflexes(unit, own, shown?.context.events ?? [])], inputs })
     let ownerOf: ReturnType<typeof ownersOfActs> | undefined
     const hasLeft = leftBy(rows, events.length)
     for (const row of rows) {
@@ -195,7 +194,7 @@ export class ShadowTrials implements ScopeFeature {
         const shape = taught ? this.#shapeOf(taught) : undefined
         const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        const owner = action.action_type === 'ignore' ? (ownerOf ??= ownersOfActs(decision, considered))(event.id) : 'own'
+        const owner = action.action_type === 'ignore' ? (ownerOf ??= ownersOfActs(decision, considered()))(event.id) : 'own'
         const terms = {
           alone: events.length === 1,
           words: this.#wordsFor(action, taught ?? {}),
@@ -314,6 +313,25 @@ export class ShadowTrials implements ScopeFeature {
     metrics.tokens_saved += tokens
     metrics.cost_saved_usd += cost_usd
   }
+}
+
+/**
+ * The other events of a context for which a reflex has acted: a turn may do their acts again. Those
+ * that turns have decided may have waited for the event that a turn is about.
+ */
+function doneByReflexes(unit: Unit, own: readonly Event[], shown: readonly Event[]): readonly Event[] {
+  const others = shown.filter(({ id }) => own.every((one) => one.id !== id))
+  if (others.length === 0) return []
+  const sql = `SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1)) AND ${DONE_BY_REFLEX}`
+  const done = new Set(
+    unit
+      .allOf<{ id: string }>(
+        others.map(({ id }) => id),
+        sql,
+      )
+      .map(({ id }) => id),
+  )
+  return others.filter(({ id }) => done.has(id))
 }
 
 /**

@@ -156,6 +156,19 @@ describe('an audit of a proven reflex', () => {
     expect(apart).toBe(2)
   })
 
+  test('disagrees if the slow path does for it what an event before it had asked for', async () => {
+    const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
+    behaviours.set(scope, async ({ events }, deps) => {
+      const ordered = events.find((event) => textOf(event).includes('order'))
+      if (ordered && events.some((event) => textOf(event) === 'humming')) await deps.call('act_once', { text: textOf(ordered) })
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'shall I order A-1001?'))
+    await sendAndSettle(stubOf(scope), note(scope, 'humming'))
+    await untilAudited(scope, 1)
+    expect(await audits(scope)).toMatchObject([{ agreed: false, decided: { acts: [{ tool: 'act_once' }] } }])
+  })
+
   test('disagrees if the slow path speaks of events that it had kept in mind', async () => {
     const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
     behaviours.set(scope, async ({ events }, deps) => {

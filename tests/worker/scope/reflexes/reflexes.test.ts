@@ -325,6 +325,22 @@ describe('an action', () => {
     ])
   })
 
+  test('disagrees in shadow if its event had a turn do what an event before it had asked for', async () => {
+    const ignores = await write("return context.event.text === 'yes please' ? { action_type: 'ignore', reason: 'no news' } : null", {
+      state: 'shadow',
+    })
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ reflexes: [{ id: ignores.id }] }, 'ops', 'key-of-ops')
+    behaviours.set(scope, async ({ events }, deps) => {
+      if (events.some((event) => textOf(event) === 'yes please')) await deps.call('act_once', { text: 'refund order A-1001?' })
+      return null
+    })
+    await sendAndSettle(stub, note(scope, 'refund order A-1001?'))
+    await sendAndSettle(stub, note(scope, 'yes please'))
+    expect(await entriesOf(stub, 'reflex-compared')).toMatchObject([{ agreed: false, decision: { acts: [{ tool: 'act_once' }] } }])
+  })
+
   test('agrees in shadow with a turn that did again what a reflex had done for an event before it', async () => {
     const ignores = await write("return context.event.text === 'humming along' ? { action_type: 'ignore', reason: 'no news' } : null", {
       state: 'shadow',
