@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
-import { learnReflexes, type ReflexLearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
+import { besides, learnReflexes, type ReflexLearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
 import type { LearnedReflex } from '../../../src/features/learning/reflexes/write.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
@@ -55,6 +55,16 @@ const shop = (index: number): [{ type: string; line?: string; amount?: number },
 
 describe('a table of points', () => {
   const table = tableOf(taught, { agreement: 0.95 })
+
+  test('counts no comparison for an act of which rules beside it take a part', () => {
+    const [refunds, , table] = learnReflexes(history(TAUGHT, shop)).reflexes
+    const written = (...reflexes: object[]) => ({ reflexes: reflexes as never, refused: [], exceptions: [] })
+    const both = besides(written({ ...table, names: ['label', 'nothing'] }), written({ ...refunds, names: ['label'] }))
+    expect(both.reflexes.map(({ by, names }) => [by, names])).toEqual([
+      ['rules', ['label']],
+      ['table', ['nothing']],
+    ])
+  })
 
   test('leaves to rules what it is not sure of, and they predict', () => {
     const { reflexes, refused, judged } = learnReflexes(history(TAUGHT, shop))

@@ -126,11 +126,16 @@ function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, optio
   }
 }
 
-/** Both, where what rules take is not refused by the table. */
-function besides(table: Written, rules: Written): Written {
+/**
+ * Both, where what rules take is not refused by the table. An act of both has a proof in each, so
+ * that what was foreseen of it does not count for the table.
+ */
+export function besides(table: Written, rules: Written): Written {
   const byRules = new Set(rules.reflexes.map(({ decision }) => decision))
+  const acts = new Set(rules.reflexes.flatMap(({ names }) => names))
+  const alone = table.reflexes.map((reflex) => ({ ...reflex, names: reflex.names.filter((name) => !acts.has(name)) }))
   return {
-    reflexes: [...rules.reflexes, ...table.reflexes],
+    reflexes: [...rules.reflexes, ...alone],
     refused: table.refused.filter(({ decision }) => !byRules.has(decision)),
     exceptions: [...table.exceptions, ...rules.exceptions],
   }

@@ -364,7 +364,7 @@ export type LearnedReflex = {
   decisions: readonly string[]
   by: 'rules' | 'table'
   acts: DecisionClass['acts']
-  /** The names of its decisions, as certificates prove them. */
+  /** The names of its decisions, as certificates prove them, whose foreseen comparisons count. */
   names: readonly string[]
   code: string
   /** `taught`: indexes of its episodes. `exceptions`: others that its rules cover. */
