@@ -319,5 +319,9 @@ export function maskCredentials(text: string): string {
     .replaceAll(PASSWORD_IN_URL, `$1${maskOf('password')}`)
 }
 
+/** True if a value holds placeholders of values that the log masks. */
+export const isMasked = (value: unknown): boolean =>
+  /\[(?:secret(?:: \w+)?|redacted)\]|\bsha256:[\da-f]{64}\b/.test(JSON.stringify(value ?? null))
+
 /** The mask of what people paste, and the marks by which a text is searched for it. */
 export const pastedSecrets = { marks: MARKS, mask: maskCredentials }

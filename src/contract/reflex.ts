@@ -127,7 +127,7 @@ export const act = z
       tool: text,
       idempotence_key: text.nullable(),
       arguments_hash: text,
-      values_hash: text.optional().describe('Of a call with a key: its arguments without texts of several words.'),
+      values_hash: text.optional().describe('Of a call with a key: its arguments, of whose texts of several words only the numbers count.'),
     }),
     z.object({ act: z.literal('emit_event'), event_type: text }),
     z.object({ act: z.literal('reply'), content: text }),
@@ -195,8 +195,8 @@ export type ComparisonTerms = {
   unclear?: boolean
 }
 /**
- * Calls with keys are the same if these and their values are equal, whatever the wording of their
- * texts. Without keys, all of their arguments are. `values_hash` lacks in calls of older versions.
+ * Calls with keys are the same if these and their values are equal, whatever the wording of texts of
+ * several words. Without keys, all of their arguments are. `values_hash` lacks in calls of older versions.
  */
 export type CallKeys = { idempotence_key: string | null; arguments_hash: string; values_hash?: string | undefined }
 /** Null if there is no such tool, or if it rejects the arguments. */

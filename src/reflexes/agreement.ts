@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { heldBy, isOfOthers, saysOf } from '../evidence/attribution.ts'
+import { isMasked } from '../base/secrets.ts'
 import { jsonText, jsonValue, type Json } from '../base/json.ts'
 import { toolCallOf, withoutOutputs, type Action, type Sequence, type SequenceAct } from '../contract/action.ts'
 import type { Event } from '../core/event.ts'
@@ -170,6 +171,13 @@ function isAlike(action: Action, act: Act): boolean {
   if (action.action_type === 'call_tool') return act.act === 'call_tool' && act.tool === action.tool
   if (action.action_type === 'set_scratch') return act.act === 'set_scratch' && act.key === action.key
   return act.act === action.action_type
+}
+
+/** Of a call in a recording, whose masked values cannot be compared. */
+export function recordedKeys(keys: CallKeys | null, args: unknown): CallKeys | null {
+  if (keys === null || !isMasked(args)) return keys
+  const { idempotence_key, arguments_hash } = keys
+  return { idempotence_key, arguments_hash }
 }
 
 /** Calls with the same key and the same values have the same effect, whatever their wording. */

@@ -5,7 +5,7 @@ import type { RecordingPage } from '../contract/scope-api.ts'
 import { wordsFor } from '../contract/words.ts'
 import type { Words } from '../contract/reflex.ts'
 import { actionsIn, toolCallOf, type Action, type ActionCall } from '../contract/action.ts'
-import { agreement, sequenceAgrees } from './agreement.ts'
+import { agreement, recordedKeys, sequenceAgrees } from './agreement.ts'
 import { countSample, emptyHistogram, percentiles } from './metrics.ts'
 import type { EvaluationReport } from '../contract/reports/reflex-report.ts'
 import type { ReflexContext } from './reflex-context.ts'
@@ -120,7 +120,7 @@ async function addAll(evaluation: Evaluation, ran: readonly Ran[], identify: Eva
   const wishes = ran.map(({ recording, run }) => (recording.decision !== null && run.action ? actionsIn(run.action) : []))
   const asked = wishes.flat().flatMap((action) => toolCallOf(action) ?? [])
   const keys = asked.length === 0 ? [] : await identify(asked)
-  const keysOf = new Map(asked.map((call, index) => [nameOf(call), keys[index] ?? null]))
+  const keysOf = new Map(asked.map((call, index) => [nameOf(call), recordedKeys(keys[index] ?? null, call.args)]))
   const keyOf: KeyOf = (tool, args) => keysOf.get(nameOf({ tool, args })) ?? null
   for (const [index, { recording, run, words }] of ran.entries()) {
     const [first] = wishes[index] ?? []

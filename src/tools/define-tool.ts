@@ -61,10 +61,17 @@ export function callKeys(tool: ToolDefinition, args: unknown, scope: string): Ca
   return { idempotence_key, arguments_hash: argumentsHash(data), ...(idempotence_key !== null && { values_hash: valuesHash(data) }) }
 }
 
-const WORDING = /\S\s+\S/
-/** A key seldom names all that the effect depends on, such as an amount. */
-const valuesHash = (input: unknown): string =>
-  argumentsHash(mapJson(input, (value) => (typeof value === 'string' && WORDING.test(value) ? null : value)))
+const SEVERAL_WORDS = /\S\s+\S/
+const NUMBERS = /\d+/g
+/**
+ * A key seldom names all that the effect depends on, such as an amount. Of texts of several words,
+ * which a model words freely, the numbers count.
+ */
+const valuesHash = (input: unknown): string => argumentsHash(mapJson(input, valueOf))
+function valueOf(value: unknown): unknown {
+  if (typeof value !== 'string' || !SEVERAL_WORDS.test(value)) return value
+  return value.match(NUMBERS) ?? undefined
+}
 
 /** Names a call of a tool without keys by the fields that its undoing matches. */
 export function namedBy(match: readonly string[], input: unknown): string {

@@ -5,7 +5,8 @@ import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import { ACTED, endOfAct, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
 import { outputsUsed, resolveAct } from '../../reflexes/sequence.ts'
-import { agreedIn } from '../../reflexes/agreement.ts'
+import type { KeyOf } from '../../contract/reflex.ts'
+import { agreedIn, recordedKeys } from '../../reflexes/agreement.ts'
 import { actionsIn, toolCallOf, type LaneWork, type SequenceAct } from '../../contract/action.ts'
 import type { Fire } from '../../reflexes/decide.ts'
 import { agentRoles, ownText } from '../../skills/session/context.ts'
@@ -82,6 +83,7 @@ function compareTrials({ source, host, comparison }: Around): void {
   const outside = { ready: async () => {}, available: () => ({}), find: () => null }
   const toolbox = new Toolbox({ scope: source.scope, agent: () => agent, settings: () => source.recording.settings, outside })
   toolbox.offer(...ownTools)
+  const keyOf: KeyOf = (tool, args) => recordedKeys(toolbox.keyOf(tool, args), args)
   const seen = new Map<string, Map<string, number>>()
   for (const entry of source.entriesOf('reflex-compared')) {
     const { reflex_id: id, version, action, decision, agreed, terms } = entry
@@ -93,7 +95,7 @@ function compareTrials({ source, host, comparison }: Around): void {
     // Older scopes did not compare the calls that these actions are.
     else if (agreed === null && action.action_type !== 'call_tool' && toolCallOf(action)) comparison.same(entry, 'trial')
     else {
-      const { agreed: replayed } = agreedIn({ version: { id, version }, action, decision, seen: counts, ...terms }, toolbox.keyOf)
+      const { agreed: replayed } = agreedIn({ version: { id, version }, action, decision, seen: counts, ...terms }, keyOf)
       comparison.compare(entry, 'trial', { recorded: agreed, replayed })
     }
   }

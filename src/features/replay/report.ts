@@ -28,10 +28,6 @@ export function differences(recorded: unknown, replayed: unknown): Difference[] 
 /** As JSON has it: fields that are undefined do not exist. */
 const plain = (value: unknown): unknown => (value === undefined ? null : (JSON.parse(JSON.stringify(value)) as unknown))
 
-/** True if a value holds placeholders of values that the log masks. */
-export const isMasked = (value: unknown): boolean =>
-  /\[(?:secret(?:: \w+)?|redacted)\]|\bsha256:[\da-f]{64}\b/.test(JSON.stringify(value ?? null))
-
 type At = Pick<LogEntry, 'span_id'>
 type Pair = { recorded: unknown; replayed: unknown }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { toolCallOf, type Action } from '../../../src/contract/action.ts'
 import type { Event } from '../../../src/core/event.ts'
 import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
-import { agreedIn, agreement, ownersOfActs } from '../../../src/reflexes/agreement.ts'
+import { agreedIn, agreement, ownersOfActs, recordedKeys } from '../../../src/reflexes/agreement.ts'
 import { callKeys, type ToolDefinition } from '../../../src/tools/define-tool.ts'
 import { z } from 'zod'
 import { actsOf } from '../../../src/skills/session/context.ts'
@@ -204,10 +204,19 @@ describe('a call whose key names less than its effect depends on', () => {
   test.each([
     ['the same values, in other words', { ...made, reason: 'two days over' }, true],
     ['another amount', { ...made, cents: 129_000 }, false],
+    ['another amount among words', { ...made, reason: 'it came 3 days late' }, false],
     ['another currency', { ...made, currency: 'USD' }, false],
     ['another key', { ...made, order: 'A-18' }, false],
   ])('is compared: %s', (_, args, isSame) => {
     expect(agrees(args, act(made))).toBe(isSame)
+  })
+
+  test('is compared by its key alone in a recording whose values are masked', () => {
+    const masked = { ...made, currency: '[redacted]' }
+    const own = recordedKeys(keys(masked), masked)
+    expect(own).not.toHaveProperty('values_hash')
+    expect(recordedKeys(keys(made), made)).toEqual(keys(made))
+    expect(agreement({ action_type: 'call_tool', tool: 'refund', args: masked }, { by: 'turn', acts: [act(made)] }, own)).toBe(true)
   })
 
   test('is compared by its key alone where an earlier version recorded no values', () => {

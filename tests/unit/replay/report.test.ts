@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { equivalenceOf } from '../../../src/features/replay/contract/replay.ts'
-import { Comparison, differences, isMasked } from '../../../src/features/replay/report.ts'
+import { isMasked } from '../../../src/base/secrets.ts'
+import { Comparison, differences } from '../../../src/features/replay/report.ts'
 
 const at = (span_id: string) => ({ span_id })
 

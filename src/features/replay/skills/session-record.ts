@@ -3,7 +3,8 @@ import type { LogEntry, SkillEntryKind } from '../../../contract/log-entry.ts'
 import type { GateDecision, GateRequest } from '../../../skills/gate/decision.ts'
 import type { SessionEntry } from '../../../skills/session/ports.ts'
 import { runSpan, spanOf } from '../../../traces/ids.ts'
-import { isMasked, type Comparison } from '../report.ts'
+import type { Comparison } from '../report.ts'
+import { isMasked } from '../../../base/secrets.ts'
 import type { SkillEntry, Source } from '../source.ts'
 
 type LoggedRequest = Omit<GateRequest, 'manifest' | 'blackboard' | 'probes' | 'recorded'>
