@@ -195,8 +195,9 @@ export type ComparisonTerms = {
   unclear?: boolean
 }
 /**
- * Calls with keys are the same if these and their values are equal, whatever the wording of texts of
- * several words. Without keys, all of their arguments are. `values_hash` lacks in calls of older versions.
+ * Calls with keys are the same if these and their values are equal, whatever the wording of texts
+ * of several words. Without keys, all of their arguments are. Calls of older versions have no
+ * `values_hash`.
  */
 export type CallKeys = { idempotence_key: string | null; arguments_hash: string; values_hash?: string | undefined }
 /** Null if there is no such tool, or if it rejects the arguments. */
