@@ -101,7 +101,7 @@ export function withoutWords<One>(acts: readonly One[], isWords: (act: One) => b
 type Placed = { act: SequenceAct; place: number }
 const isReply = ({ act }: Placed): boolean => act.action_type === 'reply'
 
-/** `repeats`: the places of acts that were made before, which may be for each event that was `seen`. */
+/** `repeats`: the places of acts that were made before: they may be for each event in `seen`. */
 type Considered = {
   events: readonly Event[]
   inputs: Readonly<Record<number, unknown>>
@@ -173,7 +173,7 @@ function isAlike(action: Action, act: Act): boolean {
   return act.act === action.action_type
 }
 
-/** Of a call in a recording, whose masked values cannot be compared. */
+/** The keys of a call in a recording, whose masked values cannot be compared. */
 export function recordedKeys(keys: CallKeys | null, args: unknown): CallKeys | null {
   if (keys === null || !isMasked(args)) return keys
   const { idempotence_key, arguments_hash } = keys

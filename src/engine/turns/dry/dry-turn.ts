@@ -27,7 +27,7 @@ export type DryAnswer = {
   did: DryAct[]
   /** The events that it was shown. */
   seen: readonly Event[]
-  /** Those of them that an act may be for which was not made before. */
+  /** The events that an act may be for which was not made before. */
   askers: readonly Event[]
   /** The places in `acts` of calls that were made before. */
   repeats: ReadonlySet<number>
@@ -77,7 +77,7 @@ export class DryTurns {
     return kept.length === seqs.length ? null : { ...view, saw: { ...view.saw, seqs: toRanges(kept) } }
   }
 
-  /** What is considered, waited beside it, or was done by a reflex, whose acts it may do again. */
+  /** The events that it considers, that waited, or whose acts by a reflex it may repeat. */
   #askersIn({ saw, decided_at }: DryView, { considered, shown }: { considered: readonly Event[]; shown: readonly Event[] }) {
     const sql = `SELECT id FROM events WHERE seq IN (SELECT value FROM json_each(?1)) AND (${WAITED} OR ${DONE_BY_REFLEX})`
     const found = this.#parts.database.allOf<{ id: string }>(placesIn(saw.seqs), sql, decided_at)
