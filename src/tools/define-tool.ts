@@ -52,25 +52,25 @@ export const argumentsHash = (input: unknown): string =>
     .update(JSON.stringify(input) ?? 'undefined')
     .digest('hex')
 
-/** Identifies a call by the tool's key and its arguments; null if the arguments are invalid. */
+const SEVERAL_WORDS = /\S\s+\S/
+const NUMBERS = /\d+/g
+
+/**
+ * Identifies a call by the tool's key and its arguments; null if the arguments are invalid. A key
+ * seldom names all that the effect depends on, such as an amount. Of texts of several words, which
+ * a model words freely, the numbers count.
+ */
 export function callKeys(tool: ToolDefinition, args: unknown, scope: string): CallKeys | null {
   const parsed = tool.input.safeParse(args)
   if (!parsed.success) return null
   const { data } = parsed
+  const arguments_hash = argumentsHash(data)
   const idempotence_key = tool.idempotence_key?.(data, scope) ?? null
-  return { idempotence_key, arguments_hash: argumentsHash(data), ...(idempotence_key !== null && { values_hash: valuesHash(data) }) }
-}
-
-const SEVERAL_WORDS = /\S\s+\S/
-const NUMBERS = /\d+/g
-/**
- * A key seldom names all that the effect depends on, such as an amount. Of texts of several words,
- * which a model words freely, the numbers count.
- */
-const valuesHash = (input: unknown): string => argumentsHash(mapJson(input, valueOf))
-function valueOf(value: unknown): unknown {
-  if (typeof value !== 'string' || !SEVERAL_WORDS.test(value)) return value
-  return value.match(NUMBERS) ?? undefined
+  if (idempotence_key === null) return { idempotence_key, arguments_hash }
+  const values = mapJson(data, (value) =>
+    typeof value === 'string' && SEVERAL_WORDS.test(value) ? (value.match(NUMBERS) ?? undefined) : value,
+  )
+  return { idempotence_key, arguments_hash, values_hash: argumentsHash(values) }
 }
 
 /** Names a call of a tool without keys by the fields that its undoing matches. */
