@@ -65,7 +65,7 @@ function lineOf({ file, name, text }: Place): number {
   return begin < 0 ? 0 : lines.findIndex((line, index) => index >= begin && line.includes(text)) + 1
 }
 
-const RUNS = 4
+const RUNS = 3
 /** Lines by which a page may be off. */
 const NEAR = 25
 const known = readPage(page)
