@@ -5,6 +5,9 @@ import type { Words } from './reflex.ts'
 export const replies = ['heard', 'exact', 'by_person', 'ignore'] as const
 export type Replies = (typeof replies)[number]
 
+/** A text of several words, which a model words freely, has them apart. */
+export const SEVERAL_WORDS = /\S\s+\S/
+
 /** The meaning of words in a decision. An older version recorded events without `meta`, too. */
 export function wordsIn(replies: Replies, { meta }: { meta?: { heard?: true | undefined } }): Words {
   if (replies === 'exact') return 'exact'

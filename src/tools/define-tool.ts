@@ -5,6 +5,7 @@ import type { Env } from '../env.ts'
 import { type Json, mapJson } from '../base/json.ts'
 import { createHash } from 'node:crypto'
 import type { CallKeys } from '../contract/reflex.ts'
+import { SEVERAL_WORDS } from '../contract/words.ts'
 import type { Anchor } from '../contract/settings/anchors.ts'
 import { matchesScope } from '../contract/principal.ts'
 
@@ -52,7 +53,6 @@ export const argumentsHash = (input: unknown): string =>
     .update(JSON.stringify(input) ?? 'undefined')
     .digest('hex')
 
-const SEVERAL_WORDS = /\S\s+\S/
 const NUMBERS = /\d+/g
 
 /**

@@ -59,10 +59,10 @@ const isOpen = (name: string): boolean =>
 /** Variables with the prefix that nothing of Reflex reads: most likely they are misspelt. */
 export function unknownVariables(env: object): { name: string; nearest: string }[] {
   const unknown = Object.keys(env).filter((name) => name.startsWith(PREFIX) && !TAKEN.has(name) && !isOpen(name))
-  return unknown.map((name) => ({ name, nearest: nearestTo(name) }))
+  return unknown.map((name) => ({ name, nearest: meantBy(name) }))
 }
 
-function nearestTo(name: string): string {
+function meantBy(name: string): string {
   const [word = '', ...own] = name.slice(PREFIX.length).split('_')
   const chosen = nearTo(word, OPEN).map((open) => `${PREFIX}${open}_${own.join('_') || 'NAME'}`)
   const all = [...KNOWN, ...chosen]

@@ -2,7 +2,7 @@ import type { Steps } from '../../../base/steps.ts'
 import { canonicalJson, isJsonFields, type Json } from '../../../base/json.ts'
 import { MOST_ACTS } from '../../../contract/action.ts'
 import { isMask } from '../../../traces/redact.ts'
-import { wordsIn, type Replies } from '../../../contract/words.ts'
+import { SEVERAL_WORDS, wordsIn, type Replies } from '../../../contract/words.ts'
 import type { Words } from '../../../contract/reflex.ts'
 import type { Episode, EpisodeAct, Saw } from '../episode.ts'
 import { extract, type ReplySlot, slotOf } from './slots.ts'
@@ -188,7 +188,7 @@ function* argumentOf(members: readonly Member[], name: string): Steps<{ template
 
 /** Texts of several words. */
 const areWorded = (values: readonly Json[]): boolean =>
-  values.filter((value) => typeof value === 'string' && /\S\s+\S/.test(value)).length >= values.length * MOSTLY
+  values.filter((value) => typeof value === 'string' && SEVERAL_WORDS.test(value)).length >= values.length * MOSTLY
 const MOSTLY = 0.9
 /** Fewer wordings may each be decided often enough in time. */
 const LEAST_WORDINGS = 8
