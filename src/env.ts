@@ -43,6 +43,8 @@ export interface Env {
   /** Gathers the outcomes of lone events, which are then packed; docs/cost.md. */
   OUTCOMES?: Queue
   RATE_LIMIT?: RateLimit
+  /** `off`: requests with a key are not counted, as on a local server. */
+  REFLEX_RATE_LIMIT?: string
   /** The files of the dashboard and the documentation. */
   ASSETS?: Pick<Fetcher, 'fetch'>
   /** Gets events and log entries before retention deletes them. */

@@ -12,7 +12,7 @@ export const adminKey = (folders: Folders): LocalSecret => secretOf(folders, 'RE
 export const redactionSecret = (folders: Folders): LocalSecret => secretOf(folders, 'REFLEX_REDACTION_SECRET', 'redaction-secret')
 
 function secretOf({ project, state }: Folders, name: string, file: string): LocalSecret {
-  const configured = configuredSecret(project, name)
+  const configured = devVariable(project, name)
   if (configured !== null) return { value: configured, own: false }
   const path = join(state, file)
   const kept = textOf(path).trim()
@@ -23,8 +23,8 @@ function secretOf({ project, state }: Folders, name: string, file: string): Loca
   return { value, own: true }
 }
 
-/** The secret with this name in a project's .dev.vars, or null. */
-export const configuredSecret = (project: string, name: string): string | null =>
+/** The variable or secret of this name in a project's .dev.vars, or null. */
+export const devVariable = (project: string, name: string): string | null =>
   parseEnv(textOf(join(project, '.dev.vars')))[name]?.trim() || null
 
 function textOf(path: string): string {

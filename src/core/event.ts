@@ -81,9 +81,10 @@ export const randomHex = (bytes: number): string =>
 export const newTraceId = (): string => uuidv7({ msecs: Date.now() }).replaceAll('-', '')
 export const newSpanId = (): string => randomHex(8)
 
+const anyTime = z.iso.datetime({ offset: true, local: true })
 /** Converts times to UTC with milliseconds, which sort as text. A time without a zone is UTC. */
 function utc(value: unknown, now: number): unknown {
   if (value === undefined || value === null) return new Date(now).toISOString()
-  const isTime = typeof value === 'string' && z.iso.datetime({ offset: true, local: true }).safeParse(value).success
+  const isTime = typeof value === 'string' && anyTime.safeParse(value).success
   return isTime ? new Date(/(?:Z|[+-]\d\d:?\d\d)$/.test(value) ? value : `${value}Z`).toISOString() : value
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { adminKey, redactionSecret } from '../../dev/admin-key.ts'
+import { adminKey, devVariable, redactionSecret } from '../../dev/admin-key.ts'
 import { quieter } from '../../dev/server-output.ts'
 import { startStackMapper } from '../../dev/stack-mapper.ts'
 import { supervise } from '../../dev/supervise.ts'
@@ -94,6 +94,7 @@ type DevRun = {
 async function runServer({ project, options, state, signal, again, stack_mapper, started }: DevRun): Promise<LocalServer> {
   const { value: key, own } = adminKey({ project, state })
   const redaction = redactionSecret({ project, state })
+  const rate_limit = devVariable(project, 'REFLEX_RATE_LIMIT')
   let up = false
   const quiet = quieter((text) => process.stdout.write(text))
   const starting = startServer({
@@ -106,6 +107,7 @@ async function runServer({ project, options, state, signal, again, stack_mapper,
       REFLEX_STACK_MAPPER: stack_mapper,
       ...(own && { REFLEX_ADMIN_KEY: key }),
       ...(redaction.own && { REFLEX_REDACTION_SECRET: redaction.value }),
+      ...(rate_limit !== null && { REFLEX_RATE_LIMIT: rate_limit }),
     },
     // Until the server is up, its output matters only if it fails; the error then contains it.
     output: (text) => up && quiet(text),

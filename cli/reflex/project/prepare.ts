@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { buildDashboard } from '../../lib/dashboard.ts'
 import { migratedDatabases } from '../../deploy/database-id.ts'
 import { wrangler } from '../../lib/wrangler.ts'
-import { configuredSecret } from '../../dev/admin-key.ts'
+import { devVariable } from '../../dev/admin-key.ts'
 import { projectFolder } from './folder.ts'
 
 const NO_KEY = `REFLEX_ADMIN_KEY is not set, so every route but /health refuses. Put a line
@@ -27,7 +27,7 @@ export function addPrepare(program: Command): void {
 
 /** wrangler runs its build step again at each change: what is done is passed over. */
 async function prepareLocal(project: string): Promise<void> {
-  if (configuredSecret(project, 'REFLEX_ADMIN_KEY') === null) console.log(NO_KEY)
+  if (devVariable(project, 'REFLEX_ADMIN_KEY') === null) console.log(NO_KEY)
   const state = join(project, '.wrangler/state')
   const mark = join(state, 'migrated')
   const toml = readFileSync(join(project, 'wrangler.toml'), 'utf8')

@@ -22,8 +22,20 @@ export type Burst = z.infer<typeof burst>
 /** sshd and, since OpenSSH 9.8, its parts (`sshd-session`, `sshd-auth`). */
 const SSHD = /^sshd(?:-\w+)?$/
 
+type Line = Pick<LogLine, 'line' | 'program'>
+/** A context keeps its events until an action, and each turn reads all of them. */
+const read = new WeakMap<Line, SshLine | null>()
+
 /** Reads a login attempt from an event; null if it has none. */
-export function sshLineOf({ line, program }: Pick<LogLine, 'line' | 'program'>): SshLine | null {
+export function sshLineOf(event: Line): SshLine | null {
+  const known = read.get(event)
+  if (known !== undefined) return known
+  const found = readLine(event)
+  read.set(event, found)
+  return found
+}
+
+function readLine({ line, program }: Line): SshLine | null {
   const header = parseSyslog(line)
   const writer = header?.program ?? program
   if (writer !== undefined && !SSHD.test(writer)) return null

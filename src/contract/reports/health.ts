@@ -39,7 +39,7 @@ export const deployment = z.object({
   bindings: z.object({
     present: z.array(z.string()),
     missing: z.array(z.string()).meta({ description: 'Required bindings that the deployment lacks.' }),
-    unused: z.array(z.string()).meta({ description: 'Optional bindings that the deployment lacks.' }),
+    unused: z.array(z.string()).meta({ description: 'Optional bindings that the deployment lacks or does not use.' }),
   }),
   schema: z.enum(['fits', 'outdated', 'unknown']).meta({
     description: 'Whether the tables in D1 fit this version. `unknown`: D1 did not answer, which says nothing about its tables.',

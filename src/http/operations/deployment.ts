@@ -23,7 +23,7 @@ export async function deploymentReport(
   principal: Principal,
   { now, features, agents }: { now: number; features: readonly DeploymentFeature[]; agents: readonly Agent[] },
 ): Promise<z.infer<typeof deployment>> {
-  const has = (name: keyof Env) => env[name] !== undefined
+  const has = (name: keyof Env) => env[name] !== undefined && !(name === 'RATE_LIMIT' && env.REFLEX_RATE_LIMIT === 'off')
   const [found, bytes] = await Promise.all([schemaOf(storeOf(env), features), databaseBytes(storeOf(env))])
   return {
     time: new Date(now).toISOString(),

@@ -579,6 +579,14 @@ describe('health', () => {
     },
   )
 
+  test('counts the rate limiter as unused where it is off', async () => {
+    const reported = async (REFLEX_RATE_LIMIT: string) =>
+      (await deploymentReport({ ...env, REFLEX_RATE_LIMIT } as never, ADMIN, { now: 0, features, agents: [] })).bindings
+    expect((await reported('on')).present).toContain('RATE_LIMIT')
+    const { present, missing, unused } = await reported('off')
+    expect([present, missing, unused]).toEqual([expect.not.arrayContaining(['RATE_LIMIT']), [], expect.arrayContaining(['RATE_LIMIT'])])
+  })
+
   test('reports a table of D1 that lacks a column, as before a migration', async () => {
     await env.DB.exec('ALTER TABLE approvals RENAME COLUMN why TO other')
     const { body } = await call('/health/detailed')

@@ -23,7 +23,7 @@ import { handleError, handleNotFound } from '../../../../src/http/problems/probl
 const created = createKey()
 const record = { id: created.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*'], hash: created.hash }
 const keys: KeyLookup = async (id) => (id === created.id ? record : null)
-type Needed = Pick<Env, 'REFLEX_ADMIN_KEY' | 'RATE_LIMIT'>
+type Needed = Pick<Env, 'REFLEX_ADMIN_KEY' | 'RATE_LIMIT' | 'REFLEX_RATE_LIMIT'>
 const bindings = (own: Needed = {}): Needed => ({ REFLEX_ADMIN_KEY: 'admin-key', ...own })
 
 function app(lookup: KeyLookup = keys, known = created.id) {
@@ -149,6 +149,16 @@ describe('the rate limit', () => {
     const { status, headers } = await get('/whoami', { env: limiter(limit) })
     expect([status, headers.get('Retry-After')]).toEqual([429, '10'])
     expect(limit).toHaveBeenCalledWith({ key: created.id })
+  })
+
+  test('that is off counts no request with a key, and still each address without one', async () => {
+    const limit = vi.fn<RateLimit['limit']>(async () => ({ success: false }))
+    const env = { ...limiter(limit), REFLEX_RATE_LIMIT: 'off' }
+    expect(await get('/whoami', { env })).toMatchObject({ status: 200 })
+    expect(limit).not.toHaveBeenCalled()
+    expect(await get('/whoami', { key: null, env })).toMatchObject({ status: 429 })
+    expect(limit).toHaveBeenCalledWith({ key: 'guess:' })
+    expect(await get('/whoami', { env: { ...env, REFLEX_RATE_LIMIT: 'on' } })).toMatchObject({ status: 429 })
   })
 
   test('lets pass what is below it, and everything where it is broken', async () => {
