@@ -31,16 +31,22 @@ async function bareEvents({ open, events = EVENTS, progress }: ScaleOptions): Pr
     const scopeOf = (index: number) => `bare-${index % 100}`
     const lines = () => loginLines(events, scopeOf)
     const works = () => concurrently(lines(), async (line) => bare.work(line.scope, JSON.stringify(line)), SENDERS)
-    const queued = async () => {
-      const last = scopeOf(events - 1)
-      const due = (await bare.count(last)) + Math.floor(events / 100)
-      await concurrently(lines(), async (line) => bare.each(JSON.stringify([line])), SENDERS)
+    const queued = async (nameOf: (index: number) => string, each = 1) => {
+      const last = nameOf(events - 1)
+      const due = (await bare.count(last)) + each
+      await concurrently(loginLines(events, nameOf), async (line) => bare.each(JSON.stringify([line])), SENDERS)
       await until(async () => (await bare.count(last)) >= due, { pause_ms: 500, what: 'the bare queue', timeout_ms: 60_000 })
+    }
+    let round = 0
+    const inNew = () => {
+      round += 1
+      return queued((index) => `bare-new-${round}-${index}`)
     }
     const inserts = () => concurrently(lines(), async (line) => bare.insert(JSON.stringify([line])), SENDERS)
     const measured: [string, () => Promise<void>][] = [
       ['a bare object that takes an event by HTTP, of 100', works],
-      ['a bare queue and object, of 100', queued],
+      ['a bare queue and object, of 100', () => queued(scopeOf, Math.floor(events / 100))],
+      ['a bare queue and new object', inNew],
       ['a bare insertion of an event into D1', inserts],
     ]
     const found: ScaleLine[] = []
