@@ -27,9 +27,9 @@ const NEXT_DUE = `SELECT (SELECT min(due_at) FROM events WHERE status = 'pending
 export class InboxView {
   readonly #database: Database
 
-  constructor(database: Database, alarm: Alarm) {
+  constructor(database: Database, alarm: Alarm, inbox: { readonly open: number }) {
     this.#database = database
-    alarm.source((since) => this.nextDue(since))
+    alarm.source((since) => (inbox.open === 0 ? null : this.#nextDue(since)))
   }
 
   record(id: string): StoredRecord | null {
@@ -64,7 +64,7 @@ export class InboxView {
   }
 
   /** Time of the next retry or lease expiry. */
-  nextDue(now: number): number | null {
+  #nextDue(now: number): number | null {
     const { retry = null, lease = null } = this.#database.first<{ retry: number | null; lease: number | null }>(NEXT_DUE, now) ?? {}
     const at = Math.min(retry ?? UNTIL_SETTLED, lease ?? UNTIL_SETTLED)
     return at === UNTIL_SETTLED ? null : at

@@ -25,6 +25,16 @@ import type { Database, Unit } from '../../kernel/unit.ts'
 import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
 
+/** What holds in scopes without settings of their own: most of them, and each wakes often. */
+const unset = new WeakMap<Agent, Settings>()
+
+/** All scopes of the machine read it, so that a change by one is an error. */
+function frozen<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value
+  for (const part of Object.values(value)) frozen(part)
+  return Object.freeze(value)
+}
+
 type SettingsStoreParts = { database: Database; scope: string; env: Env; agents: AgentRegistry }
 
 /** The scope's settings: its own over its agent's over the defaults. */
@@ -148,6 +158,9 @@ export class SettingsStore {
   #effective(set: SettingsPatch): [Agent, Settings] {
     const agent = this.#parts.agents.agentOf(this.#parts.scope, set.agent ?? undefined)
     const origins = deploymentMode(this.#parts.env)
+    const is_own = Object.keys(set).length > 0
+    const shared = is_own ? undefined : unset.get(agent)
+    if (shared?.origins === origins) return [agent, shared]
     const merged = {
       ...defaultSettings,
       origins,
@@ -156,7 +169,9 @@ export class SettingsStore {
       ...effectiveGroups([agent.settings ?? {}, set]),
       agent: agent.name,
     }
-    return [agent, settings.parse(merged)]
+    const effective = settings.parse(merged)
+    if (!is_own) unset.set(agent, frozen(effective))
+    return [agent, effective]
   }
 }
 

@@ -102,7 +102,7 @@ export function composeGround(host: ScopeHost) {
     basis: basisOf({ env, agent, settings, log_parts }),
     guard,
     inbox,
-    view: new InboxView(database, alarm),
+    view: new InboxView(database, alarm, inbox),
     records,
     features,
     ...copies,

@@ -82,7 +82,8 @@ export class Timers {
   }
 
   nextDue(): number | null {
-    return this.#parts.database.first<{ at: number | null }>(`SELECT min(next_at) AS at FROM timers WHERE ${NOT_PARKED}`)?.at ?? null
+    const first = `SELECT next_at FROM timers WHERE ${NOT_PARKED} ORDER BY next_at LIMIT 1`
+    return this.#parts.database.first<{ next_at: number }>(first)?.next_at ?? null
   }
 
   dueNames(): string[] {
