@@ -25,7 +25,7 @@ import type { Database, Unit } from '../../kernel/unit.ts'
 import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
 
-/** What holds in scopes without settings of their own: most of them, and each wakes often. */
+/** Settings of scopes without their own: most are, and each wakes often. */
 const unset = new WeakMap<Agent, Settings>()
 
 /** All scopes of the machine read it, so that a change by one is an error. */
