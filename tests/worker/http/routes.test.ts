@@ -581,7 +581,7 @@ describe('health', () => {
 
   test('counts the rate limiter as unused where it is off', async () => {
     const reported = async (REFLEX_RATE_LIMIT: string) =>
-      (await deploymentReport({ ...env, REFLEX_RATE_LIMIT } as never, ADMIN, { now: 0, features, agents: [] })).bindings
+      (await deploymentReport({ ...env, REFLEX_RATE_LIMIT }, ADMIN, { now: 0, features, agents: [] })).bindings
     expect((await reported('on')).present).toContain('RATE_LIMIT')
     const { present, missing, unused } = await reported('off')
     expect([present, missing, unused]).toEqual([expect.not.arrayContaining(['RATE_LIMIT']), [], expect.arrayContaining(['RATE_LIMIT'])])
