@@ -124,12 +124,12 @@ export class SettingsStore {
   #unpriced(set: SettingsPatch, { agent, budget, model }: SettingsPatch): string | null {
     // An agent brings a model and a budget along.
     const isOtherModel = model !== undefined || agent !== undefined
-    if (!budget && !isOtherModel) return null
+    if (budget === undefined && !isOtherModel) return null
     const [, settings] = this.#effective(set)
     // A budget of the deployment stays, whatever the budget of the scope becomes.
     const problem = unpricedBudget(this.#parts.env, settings, isOtherModel ? this.#parts.scope : undefined)
     if (problem === null) return null
-    return `${budget ? 'budget' : model === undefined ? 'agent' : 'model'}: ${problem}`
+    return `${budget !== undefined ? 'budget' : model === undefined ? 'agent' : 'model'}: ${problem}`
   }
 
   /** Drops invalid stored settings: failing would make them uncorrectable. */

@@ -487,6 +487,23 @@ test('a scope is paused and resumed, and its reflexes are switched off and on', 
   await page.context().close()
 })
 
+test('a scope says why its budget allows no call of its model', async () => {
+  const scope = 'chat/unpriced'
+  await send(scope, message('Hello'))
+  const { page, faults } = await dashboard.open(pageOf(scope))
+  await page.getByText('Cost of the last day').waitFor()
+  expect(await page.getByText('The budget allows no call of the model').count()).toBe(0)
+  await page.route(/\/v1\/scopes\/[^/]+$/, async (route) => {
+    const answer = await route.fetch()
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), budget_problem: 'the model <b>x</b> has no price' } })
+  })
+  await page.reload()
+  await page.getByText('The budget allows no call of the model: the model <b>x</b> has no price').waitFor()
+  expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
 test('a viewer sees which role each change needs', async () => {
   const scope = 'chat/viewer'
   await send(scope, message('Hello'))

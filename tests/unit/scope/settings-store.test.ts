@@ -39,6 +39,14 @@ describe('an agent is refused', () => {
     expect(change({ agent: null })).toMatchObject(refused('agent'))
   })
 
+  test('also where a scope without its own budget gets that of its agent', () => {
+    const own = { model: NEW, budget: { rows_per_day: 9 } }
+    expect(scopeOf('limited/1', {}, own)({ budget: null })).toMatchObject(refused('budget'))
+    expect(scopeOf('plain/1', {}, own)({ budget: null })).toMatchObject({ ok: true })
+    // Nothing is to be paid for what the deployment limits anyway.
+    expect(scopeOf('plain/1', shared, own)({ budget: null })).toMatchObject({ ok: true })
+  })
+
   test('by the name of the setting that was changed beside it', () => {
     expect(scopeOf('plain/1')({ agent: 'plain', model: NEW, budget: { usd_per_day: 1 } })).toMatchObject(refused('budget'))
     expect(scopeOf('plain/1', shared)({ agent: 'plain', model: NEW })).toMatchObject(refused('model'))

@@ -336,6 +336,7 @@ function Summary({ state, path, onAsked }: { state: ScopeState; path: string; on
     waiting_for_model: waits,
     outbox,
     llm_tokens_remaining,
+    budget_problem,
     fired,
     settings,
   } = state
@@ -372,6 +373,11 @@ function Summary({ state, path, onAsked }: { state: ScopeState; path: string; on
       </Facts>
       {settings.paused && <p class="wait">! The scope is paused: its events wait, and nothing decides on them.</p>}
       {waits && <ModelAway waits={waits} path={path} onAsked={onAsked} />}
+      {budget_problem !== null && (
+        <p class="bad">
+          The budget allows no call of the model: <Text text={budget_problem} />
+        </p>
+      )}
       {outbox.last_error !== null && (
         <p class="wait">
           {count(outbox.waiting)} changes wait to be replicated to D1: <Text text={outbox.last_error} />
