@@ -1,3 +1,4 @@
+import { fnv1a } from '../../../base/fnv1a.ts'
 import { actName } from '../../../contract/act-name.ts'
 import type { Episode } from '../episode.ts'
 import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
@@ -506,12 +507,8 @@ const exampleOf = ({ saw: { event } }: Episode): string =>
     .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(', ')
 
-/** A short name of a decision, which may be long: FNV-1a. */
-export function decisionId(key: string): string {
-  let hash = 0x811c9dc5
-  for (const character of key) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0
-  return hash.toString(16).padStart(8, '0')
-}
+/** A short name of a decision, which may be long. */
+export const decisionId = (key: string): string => fnv1a(key).toString(16).padStart(8, '0')
 
 /** The hash is of the whole decision, of which the words are a part. */
 function idOf(key: string): string {

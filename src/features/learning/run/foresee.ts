@@ -3,6 +3,7 @@ import { readsOutputs, type Action } from '../../../contract/action.ts'
 import { type Agreement, DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 import type { Teacher } from '../../../contract/certificate.ts'
 import { wordsFor, type Replies } from '../../../contract/words.ts'
+import { fnv1a } from '../../../base/fnv1a.ts'
 import { canonicalJson } from '../../../base/json.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { teacherChange } from '../../../evidence/certificate.ts'
@@ -44,8 +45,7 @@ export function* foreseeInSteps(
   const found: Foresight[] = []
   const keys = yield* keysOf(
     episodes,
-    hashed(
-      0x811c9dc5,
+    fnv1a(
       canonicalJson({
         agreement: options.agreement ?? null,
         replies: options.replies ?? null,
@@ -99,20 +99,13 @@ function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boole
 
 const STEP = 100
 
-/** FNV-1a. */
-function hashed(start: number, text: string): number {
-  let hash = start
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0
-  return hash
-}
-
 /** For each episode, a hash of all decisions up to it. */
 function* keysOf(episodes: readonly Episode[], start: number): Steps<string[]> {
   const keys: string[] = []
   let hash = start
   for (const { id, acts } of episodes) {
     if (keys.length % STEP === 0) yield
-    hash = hashed(hash, `${id} ${canonicalJson(acts.map(({ kind, name, input }) => ({ kind, name, input })))}`)
+    hash = fnv1a(`${id} ${canonicalJson(acts.map(({ kind, name, input }) => ({ kind, name, input })))}`, hash)
     keys.push(hash.toString(16))
   }
   return keys

@@ -1,3 +1,4 @@
+import { fnv1a } from '../../../../base/fnv1a.ts'
 import type { PiecePoints, Scorer } from './scorer.ts'
 
 /**
@@ -83,11 +84,7 @@ function textOf(codes: readonly number[]): string {
   return text
 }
 
-function checksum(text: string): number {
-  let sum = 0x811c9dc5
-  for (let at = 0; at < text.length; at += 1) sum = Math.imul(sum ^ text.charCodeAt(at), 0x01000193)
-  return sum >>> 1
-}
+const checksum = (text: string): number => fnv1a(text) >>> 1
 
 /** The scorer in these weights; null if they are damaged, of another version or something else. */
 export function unpackScorer(weights: string): Scorer | null {
