@@ -318,6 +318,8 @@ class Delivery {
   readonly #accept_ms: number
   /** The scopes that gave no answer in time: they are not called again. */
   readonly #silent = new Set<string>()
+  /** By scope, the fewest events that its inbox had no room for: it is not asked for as many again. */
+  readonly #no_room = new Map<string, number>()
   /** By scope. */
   readonly #answers = new Map<string, { outcomes: string; ids: readonly string[] }[]>()
 
@@ -370,10 +372,14 @@ class Delivery {
   async #accept(events: readonly Event[]): Promise<Taken> {
     const scope = events[0]?.scope ?? ''
     if (this.#silent.has(scope)) return 'failed'
+    if (events.length >= (this.#no_room.get(scope) ?? Infinity)) return 'full'
     try {
       const accept = async () => this.#env.SCOPE.getByName(scope).accept([...events], 'queue', 'rows, too')
       const accepted = await withDeadline(accept, { timeout_ms: this.#accept_ms, what: 'accepting queued events' })
-      if (!accepted.ok) return 'full'
+      if (!accepted.ok) {
+        this.#no_room.set(scope, events.length)
+        return 'full'
+      }
       const { outcomes, receipts } = accepted
       const answers = this.#answers.get(scope) ?? []
       if (outcomes !== undefined) this.#answers.set(scope, [...answers, { outcomes, ids: receipts.map(({ id }) => id) }])

@@ -247,6 +247,29 @@ describe('the consumer', () => {
     expect(result.retryMessages).toHaveLength(1)
   })
 
+  test.each([1, 2])('a full inbox is asked once for as many events, in delivery %i', async (attempt) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull', inbox_limit: 4 }, 'test')
+    // An empty inbox takes whatever comes.
+    await stub.accept([note(scope, 'first')], 'http')
+    const asked: number[] = []
+    const accept = (events: Note[], via: 'queue') => {
+      asked.push(events.length)
+      return stub.accept(events, via)
+    }
+    const counted = Object.assign({}, env, { SCOPE: { getByName: () => ({ accept }) } })
+    const bodies = [4, 4, 5, 2, 2, 1, 1].map((count) => ({
+      scope,
+      events: Array.from({ length: count }, (_, index) => note(scope, `${index}`)),
+    }))
+    const { explicitAcks, retryMessages } = await deliver('reflex-events', bodies, attempt, counted)
+    // All 19 together are tried first, where none was delivered before.
+    expect(asked).toEqual([...(attempt === 1 ? [19] : []), 4, 2, 2, 1])
+    expect([explicitAcks.length, retryMessages.length]).toEqual([2, 5])
+    expect((await stub.state()).counters.accepted).toBe(4)
+  })
+
   test('an undeliverable event ends as a dead letter, unless its scope has it', async () => {
     const [lost, delivered] = [freshScope(), freshScope()]
     const [a, b] = [note(lost, 'a'), note(delivered, 'b')]
