@@ -318,7 +318,7 @@ class Delivery {
   readonly #accept_ms: number
   /** The scopes that gave no answer in time: they are not called again. */
   readonly #silent = new Set<string>()
-  /** By scope, the fewest events that its inbox had no room for: it is not asked for as many again. */
+  /** By scope, the fewest events that its inbox had no room for: as many are not tried again. */
   readonly #no_room = new Map<string, number>()
   /** By scope. */
   readonly #answers = new Map<string, { outcomes: string; ids: readonly string[] }[]>()
