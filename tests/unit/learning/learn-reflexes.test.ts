@@ -43,6 +43,27 @@ describe('reflexes learned from decisions', () => {
   })
 
   test.each([
+    ['its id, where nothing else says it', {}, 'context.event.id'],
+    ['a field that says the same as its id', { ticket: true }, 'context.event.ticket'],
+  ])('call the tool with %s', async (_, { ticket = false }, code) => {
+    const fields = (index: number) => ({ ...guard(index)[0], ...(ticket && { ticket: `e${index}` }) })
+    const taught = history(300, (index) => [fields(index), index % 3 === 0 ? call('label', { mail: `e${index}`, as: 'guess' }) : []])
+    const event = episode(9000, { ...failed(7), ...(ticket && { ticket: 'e9000' }) }, [])
+    expect(await actions(taught, event)).toEqual([{ action_type: 'call_tool', tool: 'label', args: { mail: 'e9000', as: 'guess' } }])
+    expect(learnReflexes(taught).reflexes.some((one) => one.code.includes(code))).toBe(true)
+  })
+
+  test('call no tool with ids of other events, of which too many were given', async () => {
+    const taught = history(300, (index) => [
+      guard(index)[0],
+      index % 3 === 0 ? call('label', { mail: `e${index % 30 === 0 ? index + 1 : index}` }) : [],
+    ])
+    expect(learnReflexes(taught).refused).toContainEqual(
+      expect.objectContaining({ reason: 'nothing that was seen gives its argument ["mail"]' }),
+    )
+  })
+
+  test.each([
     ['a line unlike all others', { type: 'log', line: 'Accepted password for root from 192.0.2.77' }],
     ['another type of event', { type: 'mail', line: 'Failed password for root from 192.0.2.77 port 5' }],
     ['two addresses where one was expected', { type: 'log', line: 'Failed password for x from 192.0.2.1 from 192.0.2.2 port 5' }],
