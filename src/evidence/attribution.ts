@@ -32,9 +32,9 @@ export function ownFields({
   return own
 }
 
-/** The values of the fields of each event. */
+/** The id of each event, and the values of its fields. */
 type HeldValues = readonly (readonly Json[])[]
-export const heldBy = (events: readonly Event[]): HeldValues => events.map((event) => Array.from(fieldsOf(ownFields(event)).values()))
+export const heldBy = (events: readonly Event[]): HeldValues => events.map((event) => [event.id, ...fieldsOf(ownFields(event)).values()])
 
 /**
  * The places of the events that an act with this input may belong to: those that hold the values by
