@@ -44,4 +44,6 @@ export type Episode = {
   acts: EpisodeAct[]
   usage: { model_calls: number; tokens: number; cost_usd: number; duration_ms: number }
   outcome: 'ok' | 'failed' | 'overruled' | 'corrected'
+  /** Its events left the context when the turn ended. Unknown for other deciders. */
+  left?: boolean
 }

@@ -43,9 +43,9 @@ describe('reflexes learned from decisions', () => {
   })
 
   test.each([
-    ['its id, where nothing else says it', {}, 'context.event.id'],
-    ['a field that says the same as its id', { ticket: true }, 'context.event.ticket'],
-  ])('call the tool with %s', async (_, { ticket = false }, code) => {
+    ['its id, where nothing else says it', false, 'context.event.id'],
+    ['a field that says the same as its id', true, 'context.event.ticket'],
+  ])('call the tool with %s', async (_, ticket, code) => {
     const fields = (index: number) => ({ ...guard(index)[0], ...(ticket && { ticket: `e${index}` }) })
     const taught = history(300, (index) => [fields(index), index % 3 === 0 ? call('label', { mail: `e${index}`, as: 'guess' }) : []])
     const event = episode(9000, { ...failed(7), ...(ticket && { ticket: 'e9000' }) }, [])
@@ -61,6 +61,22 @@ describe('reflexes learned from decisions', () => {
     expect(learnReflexes(taught).refused).toContainEqual(
       expect.objectContaining({ reason: 'nothing that was seen gives its argument ["mail"]' }),
     )
+  })
+
+  test.each([
+    ['take their event from the context, as each turn did', () => true, { consume: true }],
+    ['leave their event in the context, as a turn did once', (index: number) => index !== 30, {}],
+    ['leave their event in the context if no turn is known', () => undefined, {}],
+  ] as const)('%s', async (_, leftAt: (index: number) => boolean | undefined, consumes) => {
+    const taught = history(300, guard).map((one, index): Episode => {
+      const left = leftAt(index)
+      return left === undefined ? one : { ...one, left }
+    })
+    expect(await actions(taught, episode(9000, failed(77), []))).toEqual([
+      { action_type: 'call_tool', tool: 'block', args: { address: '203.0.113.77', why: 'guess' }, ...consumes },
+    ])
+    const [ignored] = await actions(taught, episode(9000, closed(77), []))
+    expect(ignored).toMatchObject({ action_type: 'ignore', ...(leftAt(30) && consumes) })
   })
 
   test.each([

@@ -139,6 +139,8 @@ describe('reading decisions', () => {
       saw: { event: { id: 'e2' }, recent_events: [{ id: 'e1' }, { id: 'e2' }], window: { '10m': { total: 2 }, '10s': { total: 1 } } },
     })
     expect(episodes[30]?.saw.window['10m'].total).toBe(11)
+    // The turns on every fourth ended with a result, which took their events from the context.
+    expect(episodes.map(({ left }) => left)).toEqual(Array.from({ length: 60 }, (_, index) => index % 4 === 3))
     const cuts = fc.tuple(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 300, max: 900 }), fc.integer({ min: 7, max: 400 }))
     await assertProperty(
       'learning/read-episodes',

@@ -11,7 +11,7 @@ export type SkillFields = LogEntry & JsonFields
 export type Placed = { seq: number; act: EpisodeAct; sent?: string }
 
 /** A decision about events, as the log has it. */
-export type EpisodeDecision = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome'> & {
+export type EpisodeDecision = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome' | 'left'> & {
   by: Episode['teacher']['by']
   agent: string
   basis: string | undefined

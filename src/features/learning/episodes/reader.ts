@@ -156,7 +156,7 @@ export class EpisodeReader {
 
   #episode(decided: Ended, { event, saw, acts }: { event: Event; saw: Episode['saw']; acts: EpisodeAct[] }, events: number): Episode {
     const basis = this.#basisOf(decided.basis)
-    const { usage, by, models, outcome } = decided
+    const { usage, by, models, outcome, left } = decided
     const place = placeOf(basis, decided.agent)
     const text = textOf([event])
     const labels = [...(basis?.settings.goal_labels ?? [])]
@@ -176,6 +176,7 @@ export class EpisodeReader {
       acts,
       usage: events === 1 ? usage : shareOf(usage, events),
       outcome,
+      ...(left !== undefined && { left }),
     }
   }
 
@@ -223,7 +224,10 @@ function asEdited(act: EpisodeAct, entry: SkillFields): EpisodeAct {
   return { ...act, input: { ...act.input, ...Object.fromEntries(Object.entries(edits).map(([name, { to }]) => [name, to as Json])) } }
 }
 
-type Ended = Pick<EpisodeDecision, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome' | 'by' | 'agent' | 'basis' | 'models' | 'blackboard'>
+type Ended = Pick<
+  EpisodeDecision,
+  'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome' | 'left' | 'by' | 'agent' | 'basis' | 'models' | 'blackboard'
+>
 
 const isBasis = (part: unknown): part is Basis =>
   typeof part === 'object' && part !== null && 'settings' in part && 'agent' in part && 'deployment' in part

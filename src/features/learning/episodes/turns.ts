@@ -115,6 +115,7 @@ export class EpisodeTurns {
         ...decided(known, entry),
         usage: { model_calls, tokens: input_tokens + output_tokens, cost_usd: cost_usd ?? 0, duration_ms: duration_ms ?? 0 },
         outcome: is_ok ? 'ok' : 'failed',
+        ...(is_ok && { left: status === 'result' }),
         whole: ended === null && missing !== NOT_KEPT,
         unusable: ended ?? from_outside ?? missing,
       },
@@ -230,7 +231,7 @@ const opened = (head: Open['head']): Open => ({ head, acts: [], models: new Set(
 function decided(
   { head, acts, models, approvals, blackboard }: Open,
   entry: LogEntry,
-): Omit<EpisodeDecision, 'usage' | 'outcome' | 'whole' | 'unusable'> {
+): Omit<EpisodeDecision, 'usage' | 'outcome' | 'left' | 'whole' | 'unusable'> {
   return {
     ...head,
     trace_id: entry.trace_id,

@@ -27,6 +27,8 @@ export type DecisionClass = {
   beside: string | null
   /** Some of its decisions had words that nobody could hear, and that are no part of it. */
   unheard: boolean
+  /** Its events leave the context, as they did after each turn that decided so. */
+  leaves: boolean
 }
 export type Classes = {
   classes: readonly DecisionClass[]
@@ -41,15 +43,23 @@ const MOST_VALUES = 64
 
 type Flat = Map<string, { path: ContextPath; value: Json }>
 /** `flat`: the arguments of all acts, by the place of the act and the path. */
-type Member = { index: number; acts: readonly EpisodeAct[]; saw: Saw; flat: Flat; words: Words; unheard: boolean }
+type Member = {
+  left: boolean | undefined
+  index: number
+  acts: readonly EpisodeAct[]
+  saw: Saw
+  flat: Flat
+  words: Words
+  unheard: boolean
+}
 type Into = Pick<Classes, 'of' | 'refused'> & { classes: DecisionClass[] }
 
 /** Groups decisions by tools and arguments, and finds out where the arguments come from. */
 export function* classesOf(episodes: readonly Episode[], replies: Replies = 'heard'): Steps<Classes> {
   const into: Into = { of: new Int32Array(episodes.length).fill(-1), classes: [], refused: [] }
-  const members = yield* mapped(episodes, ({ acts, saw }, index) => {
+  const members = yield* mapped(episodes, ({ acts, saw, left }, index) => {
     const words = wordsIn(replies, saw.event)
-    return memberOf({ index, saw, words, unheard: false, acts: replies === 'ignore' ? withoutWords(acts) : acts })
+    return memberOf({ index, saw, left, words, unheard: false, acts: replies === 'ignore' ? withoutWords(acts) : acts })
   })
   const fixed = yield* fixedWords(members)
   for (const [decision, own] of yield* groups(yield* mapped(members, (member) => withoutVaryingWords(member, fixed)))) {
@@ -59,7 +69,7 @@ export function* classesOf(episodes: readonly Episode[], replies: Replies = 'hea
       into.refused.push({ decision, episodes: own.length, reason: `it was taken fewer than ${LEAST_DECISIONS} times` })
     else if (decision === NOTHING) {
       for (const { index } of own) into.of[index] = into.classes.length
-      into.classes.push({ key: NOTHING, acts: [], beside: null, unheard: false })
+      into.classes.push({ key: NOTHING, acts: [], beside: null, unheard: false, leaves: isLeft(own) })
     } else if (first.acts.length > MOST_ACTS)
       into.refused.push({
         decision,
@@ -126,11 +136,14 @@ function groupOf(acts: readonly EpisodeAct[]): string {
   return acts.map(({ kind, name, input }) => `${kind} ${name} ${[...flatten(input).keys()].sort().join(' ')}`.trim()).join(' + ')
 }
 
-function memberOf({ index, acts, saw, words, unheard }: Omit<Member, 'flat'>): Member {
+function memberOf({ acts, ...own }: Omit<Member, 'flat'>): Member {
   const flat: Flat = new Map()
   acts.forEach(({ input }, place) => flatten(input, [String(place)], flat))
-  return { index, acts, saw, words, unheard, flat }
+  return { ...own, acts, flat }
 }
+
+const isLeft = (members: readonly Member[]): boolean =>
+  members.some(({ left }) => left === true) && members.every(({ left }) => left !== false)
 
 const isReplyAt = (member: Member | undefined, name: string): boolean => member?.acts[placeOf(name)]?.kind === 'reply'
 const placeOf = (name: string): number => Number((JSON.parse(name) as string[])[0])
@@ -230,7 +243,7 @@ function* classify(decision: string, members: readonly Member[], { templates, in
       if (given) into.of[own[index]?.index ?? -1] = into.classes.length
     const speaks = withoutWords(first.acts).length < first.acts.length
     const beside = speaks ? `${decision} ${keyOf(first, (name) => !templates.has(name) && !isReplyAt(first, name))}` : null
-    into.classes.push({ key: `${decision} ${key}`, acts, beside, unheard: own.some(({ unheard }) => unheard) })
+    into.classes.push({ key: `${decision} ${key}`, acts, beside, unheard: own.some(({ unheard }) => unheard), leaves: isLeft(own) })
   }
 }
 

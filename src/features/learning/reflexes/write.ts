@@ -32,6 +32,7 @@ type RuleProgram = {
   /** The numbers in the texts that the conditions ask about. */
   spansIn: (paths: Iterable<readonly string[]>) => Steps<TextSpans[]>
   acts: readonly ActTemplate[]
+  leaves: boolean
   rules: readonly ShownRule[]
 }
 
@@ -39,7 +40,7 @@ const WIDTH = 110
 const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-function* codeOf({ title, guards, fields, spansIn, acts, rules }: RuleProgram): Steps<string> {
+function* codeOf({ title, guards, fields, spansIn, acts, leaves, rules }: RuleProgram): Steps<string> {
   const conditions = rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
   const paths = new Map(
     conditions.flatMap((condition) =>
@@ -54,7 +55,7 @@ function* codeOf({ title, guards, fields, spansIn, acts, rules }: RuleProgram): 
     ...fields.map(fieldCode),
     ...rulesCode(rules, texts, paths),
   ]
-  const own = actCode({ acts, spans, fields: [], guards: [] })
+  const own = actCode({ acts, leaves, spans, fields: [], guards: [] })
   return joined([
     title.map((line) => `// ${line}`).join('\n'),
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
@@ -76,8 +77,7 @@ const helpersOf = (all: readonly { acts: readonly ActTemplate[]; spans: readonly
 
 /** A decision of a table. `lead`: the points by which it must be ahead. */
 type CodeDecision = Acting & { own: number; lead: number; title: string; examples: readonly string[] }
-type Acting = {
-  acts: readonly ActTemplate[]
+type Acting = Pick<DecisionClass, 'acts' | 'leaves'> & {
   spans: readonly TextSpans[]
   fields: readonly FieldSpan[]
   guards: readonly RuleGuard[]
@@ -197,7 +197,7 @@ function ifCode(conditions: readonly string[]): string[] {
 export const exampleLines = (examples: readonly string[]): string[] =>
   examples.map((example) => `//   ${quote(example.length > LONGEST_EXAMPLE ? `${example.slice(0, LONGEST_EXAMPLE)}…` : example)}`)
 
-function actCode({ acts, spans, fields, guards }: Acting, name = 'act'): string {
+function actCode({ acts, leaves, spans, fields, guards }: Acting, name = 'act'): string {
   const slots = slotsOf(acts)
   const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
   const missing = [...names.values()].map((value) => `${value} === undefined`)
@@ -206,7 +206,7 @@ function actCode({ acts, spans, fields, guards }: Acting, name = 'act'): string 
     ...[...guards.map(guardCode), ...fields.map(fieldCode), ...spans.map(spansCode)].map((line) => `  ${line}`),
     ...[...names].map(([{ slot }, value]) => `  const ${value} = ${slot.map(extractorCode).join(' ??\n    ')}`),
     ...(missing.length > 0 ? [`  if (${missing.join(' || ')}) return null`] : []),
-    `  return ${decisionCode(acts, names)}`,
+    `  return ${decisionCode({ acts, leaves }, names)}`,
     '}',
   ].join('\n')
 }
@@ -217,11 +217,12 @@ const extractorCode = ({ path, pattern, as }: Extractor): string =>
 
 type SlotNames = ReadonlyMap<ReplySlot, string>
 
-function decisionCode(acts: readonly ActTemplate[], names: SlotNames): string {
+function decisionCode({ acts, leaves }: Pick<Acting, 'acts' | 'leaves'>, names: SlotNames): string {
   const [first, ...others] = acts
-  if (!first) return `{ action_type: 'ignore', reason: 'such events were left alone' }`
-  // A reply answers its event, which leaves the context as it does after a turn.
-  const consume = acts.some(({ kind }) => kind === 'reply') ? ', consume: true' : ''
+  // An event leaves the context as it does after a turn: later turns would do its acts again.
+  // A reply answers its event.
+  const consume = leaves || acts.some(({ kind }) => kind === 'reply') ? ', consume: true' : ''
+  if (!first) return `{ action_type: 'ignore', reason: 'such events were left alone'${consume} }`
   if (others.length === 0) return `{ ${actionCode(first, names)}${consume} }`
   const lines = acts.map((act) => `    { ${actionCode(act, names)} },`)
   return [`{ action_type: 'sequence', acts: [`, ...lines, `  ]${consume} }`].join('\n')
@@ -398,6 +399,7 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
     fields: fieldSpansOf(taught),
     spansIn: (paths) => textSpansIn(taught, paths),
     acts: decision.acts,
+    leaves: decision.leaves,
     rules,
   })
   const evidence = { episodes: taught.length, taught: indexes, exceptions, held_out }
@@ -428,6 +430,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
       examples: examplesOf(episodes, mine),
       guards: [...(decision.unheard ? (['unheard'] as const) : []), typesOf(members)],
       acts: decision.acts,
+      leaves: decision.leaves,
       spans: yield* textSpansIn(members, asked.texts),
       fields: fieldSpansOf(members).filter(({ path }) => !asked.isNumber(path)),
     })
