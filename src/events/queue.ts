@@ -9,7 +9,8 @@ import { TooLate, withDeadline } from '../base/deadline.ts'
 import { limits } from '../base/limits.ts'
 import { backoff, pauses } from '../base/backoff.ts'
 import { consumeOutcomes, outcomesIn, packAnswers } from './outcomes.ts'
-import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
+import { addDeadLetters, deadLettersOf, type DeadLetterRow } from '../store/dead-letters.ts'
+import { completed, type RefusedEvent } from './foreign-events.ts'
 
 /** An event without an outcome after this time may be lost. */
 export const LATE_MS = 30_000
@@ -182,7 +183,14 @@ export function readMessage(body: unknown): QueueMessage | null {
   const message = body as QueueMessage
   if (sender === undefined) return message
   if (typeof sender !== 'string' || sender === '' || sender.length > MOST_SENDER) return null
-  return { ...message, events: message.events.map((event) => ({ ...event, meta: { ...event.meta, sender, role: undefined } })) }
+  return { ...message, events: message.events.map((event) => sentBy(event, sender)) }
+}
+
+function sentBy(event: Event, sender: string): Event {
+  const meta: unknown = event.meta ?? {}
+  if (!isFields(meta)) return event
+  const { role: _role, ...others } = meta
+  return { ...event, meta: { ...others, sender } as Event['meta'] }
 }
 
 const isFields = (value: unknown): value is { [name: string]: unknown } => typeof value === 'object' && value !== null
@@ -246,7 +254,7 @@ const MOST_ATTEMPTS = 6
  * its own, which precedes the acknowledgement. Never throws.
  */
 export async function consumeEvents(batch: MessageBatch, env: Env, accept_ms = ACCEPT_MS): Promise<void> {
-  const read = batch.messages.map((message) => ({ message, body: readMessage(message.body) }))
+  const read = batch.messages.map((message) => ({ message, ...readWhole(message) }))
   const parts = read.flatMap(({ message, body }) => (body ? partsOf(message, body) : []))
   const delivery = new Delivery(env, accept_ms)
   const [returned] = await Promise.all([
@@ -254,8 +262,18 @@ export async function consumeEvents(batch: MessageBatch, env: Env, accept_ms = A
     ...read.filter(({ body }) => body === null).map(({ message }) => bury(env, message, 'malformed message: expected {scope, events}')),
   ])
   const of = Map.groupBy(returned, ({ message }) => message)
-  await Promise.all(read.flatMap(({ message, body }) => (body ? settle(env, { message, body, returned: of.get(message) ?? [] }) : [])))
+  await Promise.all(
+    read.flatMap(({ message, body, refused }) => (body ? settle(env, { message, body, refused, returned: of.get(message) ?? [] }) : [])),
+  )
   await postpone(env, returned)
+}
+
+/** A message that names no batch is of another Worker, whose events nobody has judged. */
+function readWhole({ body: sent, timestamp }: Message): { body: QueueMessage | null; refused: readonly RefusedEvent[] } {
+  const body = readMessage(sent)
+  if (!body || body.batch !== undefined) return { body, refused: [] }
+  const { events, refused } = completed(body.events, timestamp.getTime())
+  return { body: { ...body, events }, refused }
 }
 
 const partsOf = (message: Message, { events, attempts = 0, batch }: QueueMessage): ScopePart[] =>
@@ -264,14 +282,19 @@ const partsOf = (message: Message, { events, attempts = 0, batch }: QueueMessage
     ([scope, group]) => ({ message, scope, events: group, attempts: attempts + message.attempts, batch }),
   )
 
-type Settling = { message: Message; body: QueueMessage; returned: readonly Returned[] }
+type Settling = { message: Message; body: QueueMessage; refused: readonly RefusedEvent[]; returned: readonly Returned[] }
 
-async function settle(env: Env, { message, body, returned }: Settling): Promise<void> {
+async function settle(env: Env, { message, body, refused, returned }: Settling): Promise<void> {
+  const attempts_now = (body.attempts ?? 0) + message.attempts
+  const letters = refused.flatMap(({ event, error }) =>
+    deadLettersOf([event], { id: message.id, attempts: attempts_now, body: event }, error),
+  )
+  if (!(await isBuried(env, message, letters))) return message.retry({ delaySeconds: 30 })
   const left = returned.flatMap(({ events }) => events)
   if (left.length === 0) return message.ack()
   const { attempts: before = 0, first_at = message.timestamp.getTime(), ...head } = body
   const attempts = before + message.attempts
-  const isWhole = left.length === body.events.length
+  const isWhole = left.length === body.events.length && refused.length === 0
   const delaySeconds = Math.max(...returned.map(({ delay_s }) => delay_s))
   if (attempts >= MOST_ATTEMPTS && (before > 0 || !isWhole)) {
     return bury(env, message, NOT_DELIVERED, { ...head, events: left, attempts: before })
@@ -422,18 +445,25 @@ const returnedAs = (part: ScopePart, taken: Exclude<Taken, 'accepted'>): Returne
 })
 
 async function bury(env: Env, message: Message, error: string, given: unknown = message.body): Promise<void> {
+  const body = readMessage(given)
+  const attempts = (body?.attempts ?? 0) + message.attempts
+  const letters = deadLettersOf(body?.events ?? [], { id: message.id, attempts, body: given }, error)
+  if (await isBuried(env, message, letters)) message.ack()
+  else message.retry({ delaySeconds: 30 })
+}
+
+/** Writes letters of a message. False if D1 has not taken them. */
+async function isBuried(env: Env, { id }: Message, letters: readonly DeadLetterRow[]): Promise<boolean> {
+  if (letters.length === 0) return true
   try {
     const hider = deploymentHider(env)
-    const body = readMessage(given)
-    const attempts = (body?.attempts ?? 0) + message.attempts
-    const letters = deadLettersOf(body?.events ?? [], { id: message.id, attempts, body: given }, error)
     await addDeadLetters(
       storeOf(env),
       letters.map((letter) => ({ ...letter, payload: hider.text(letter.payload) })),
     )
-    message.ack()
-  } catch (failure) {
-    logError({ message: 'failed to write a dead letter; will retry', id: message.id, error: failure })
-    message.retry({ delaySeconds: 30 })
+    return true
+  } catch (error) {
+    logError({ message: 'failed to write a dead letter; will retry', id, error })
+    return false
   }
 }

@@ -50,6 +50,40 @@ describe('the consumer', () => {
     expect((await stubOf(one).state()).counters).toMatchObject({ accepted: 2, duplicates: 1 })
   })
 
+  test('completes events of another Worker, and buries alone those that cannot be events, which restart no scope', async () => {
+    const scope = freshScope()
+    const other = freshScope()
+    const short = { id: 'short', scope, type: 'note', text: 'a' }
+    const bad: Record<string, object> = {
+      'no-trace-id': { meta: { trace_id: 'mine' } },
+      'no-time': { timestamp: 'yesterday' },
+      'no-meta': { meta: 7 },
+      'of-the-scope': { type: 'approval.ended' },
+      long: { text: 'x'.repeat(110_000) },
+    }
+    const refused = Object.entries(bad).map(([id, fields]) => ({ ...short, id, ...fields }))
+    const events = [
+      short,
+      ...refused,
+      { ...short, id: 'last', timestamp: '2026-01-02T03:04:05+01:00' },
+      { ...short, id: 'b', scope: other },
+    ]
+    const result = await deliver('reflex-events', [{ events, sender: 'meter-7' }])
+    expect([result.explicitAcks.length, result.retryMessages.length]).toEqual([1, 0])
+    expect(await stubOf(scope).outcomes(['short', 'last'], 15_000)).toMatchObject({ settled: true })
+    expect((await stubOf(scope).event('short'))?.event).toMatchObject({
+      source: 'queue',
+      timestamp: expect.stringMatching(/Z$/),
+      meta: { sender: 'meter-7', trace_id: expect.stringMatching(/^[0-9a-f]{32}$/) },
+    })
+    expect((await stubOf(scope).event('last'))?.event.timestamp).toBe('2026-01-02T02:04:05.000Z')
+    expect(await stubOf(other).event('b')).toMatchObject({ event: { id: 'b' } })
+    const buried = await letters(scope)
+    expect(new Set(buried.map(({ event_id }) => event_id))).toEqual(new Set(Object.keys(bad)))
+    for (const letter of buried) expect(letter['error']).toMatch(/^not an event: /)
+    expect((await stubOf(scope).state()).counters).toMatchObject({ accepted: 2 })
+  })
+
   test('takes the sender that the message names, whatever its events say', async () => {
     const scope = freshScope()
     const [own, none] = [note(scope, 'a'), note(scope, 'b')]
