@@ -236,11 +236,11 @@ async function dropPacks(
   return packs.reduce((sum, { events }) => sum + events, 0)
 }
 
-/** Deletes the oldest packs beyond so many bytes; returns the number of events. */
+/** Deletes the packs beyond so many bytes, the oldest first; returns the number of events. */
 export async function forgetPacksBeyond(db: D1Database, most_bytes: number, limit: number, leaving?: Leaving): Promise<number> {
   if ((await overduePacks(db, 0)).bytes <= most_bytes) return 0
   const sizes = `SELECT id, events, sum(${BYTES}) OVER (ORDER BY last DESC, id DESC) AS bytes FROM packs`
-  const sql = `SELECT CAST(id AS TEXT) AS id, events FROM (${sizes}) WHERE bytes > ?1 LIMIT ?2`
+  const sql = `SELECT CAST(id AS TEXT) AS id, events FROM (${sizes}) WHERE bytes > ?1 ORDER BY bytes DESC LIMIT ?2`
   const { results } = await db.prepare(sql).bind(most_bytes, limit).all<Old>()
   return dropPacks(db, results, { before: 0, leaving })
 }

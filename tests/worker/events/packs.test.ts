@@ -549,6 +549,16 @@ describe('packs that take more than REFLEX_EVENTS_BYTES', () => {
     expect((await listed()).map(({ id }) => id)).toEqual([...kept.toReversed().map(({ id }) => id), changed!.id])
   })
 
+  test('leave from the oldest on also if fewer leave at once than are too many', async () => {
+    for (const nth of [0, 1, 2]) await packedNotes('a', 5, START + nth * 600_000)
+    const newest = await env.DB.prepare(
+      'SELECT octet_length(data) + octet_length(hashes) AS n FROM packs ORDER BY last DESC',
+    ).first<number>('n')
+    const oldest = await oldestPacked(env.DB)
+    expect(await forgetPacksBeyond(env.DB, newest!, 1)).toBe(5)
+    expect(BigInt((await oldestPacked(env.DB))!)).toBeGreaterThan(BigInt(oldest!))
+  })
+
   test('are forgotten by the sweep, and none if the number is not valid', async () => {
     await packedNotes('a', 5, START)
     await sweep({ ...env, REFLEX_EVENTS_BYTES: 'few' }, START + 60_000)
