@@ -10,10 +10,10 @@ import { coveredBy, covers, type EventFilter } from './event-filter.ts'
 import { archivedNear } from './packs/archived.ts'
 import { packedAmong, packedById } from './packs/find.ts'
 import type { PackedEvent } from './packs/format.ts'
-import { demandWhole, namesOf, noGaps, type Gaps } from './packs/missing.ts'
+import { demandRead, demandWhole, namesOf, noGaps, type Gaps } from './packs/missing.ts'
 import { overduePacks } from './packs/merge.ts'
 import { packedPage, type PackedPage } from './packs/page.ts'
-import { askPacks } from './packs/rows.ts'
+import { askPacks, damagedAmong } from './packs/rows.ts'
 import { archiveOf, packDatabases } from './store.ts'
 import { inFlight, msOf, nameOf, NEAR_MS, roundPlace, seqAt } from './queued.ts'
 
@@ -238,9 +238,15 @@ function statements(asked: Reaching) {
 
 /**
  * The newest event with this id that the caller may see, in D1 or else in the archive, by the time
- * in its id. Fails if a database that may have it does not answer, and no other has it.
+ * in its id, or where `elsewhere` looks. Fails if a database or a pack that may have it cannot be
+ * read, and nothing else has it.
  */
-export async function findEvent(db: D1Database, id: string, { patterns, scope }: Pick<EventFilter, 'patterns' | 'scope'>) {
+export async function findEvent(
+  db: D1Database,
+  id: string,
+  { patterns, scope, elsewhere }: Pick<EventFilter, 'patterns' | 'scope'> & { elsewhere?: () => Promise<EventListing | null> },
+): Promise<EventListing | null> {
+  const isSeen = (name: string) => (scope === undefined || name === scope) && covers(patterns, name)
   const covered = `(?2 IS NULL OR scope = ?2) AND ${coveredBy('?3')}`
   const params = [id, scope ?? null, JSON.stringify(patterns), JSON.stringify(id).slice(1, -1)]
   const find = (sql: string) =>
@@ -248,9 +254,9 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
       .prepare(sql)
       .bind(...params)
       .first<StoredEventRow & { accepted_at: number }>()
-  const missing = new Set<string>()
-  const packed = (await packedById(db, id, missing))
-    .filter((event) => (scope === undefined || event.scope === scope) && covers(patterns, event.scope))
+  const { missing, damaged } = noGaps()
+  const packed = (await packedById(db, id, { missing, damaged }))
+    .filter((event) => isSeen(event.scope))
     .toSorted((one, other) => one.accepted_at - other.accepted_at)
     .at(-1)
   const logged = await find(
@@ -264,11 +270,15 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
         FROM (${inFlight({ text: '?4' })}) WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
     ))
   if (row) return itemOf(row)
-  const isWanted = (event: PackedEvent) =>
-    event.id === id && (scope === undefined || event.scope === scope) && covers(patterns, event.scope)
+  const isWanted = (event: PackedEvent) => event.id === id && isSeen(event.scope)
   const archived = (await archivedNear(db, id, { isWanted, missing })).toSorted((one, other) => one.revision - other.revision).at(-1)
-  if (!archived) demandWhole({ missing })
-  return archived ? packedItem(archived) : null
+  if (archived) return packedItem(archived)
+  const known = (await elsewhere?.()) ?? null
+  if (known) return known
+  demandWhole({ missing })
+  // A pack of other scopes would tell a caller that they have an event of this id.
+  if (damaged.size > 0) demandRead(await damagedAmong(db, damaged, isSeen), patterns)
+  return null
 }
 
 export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {

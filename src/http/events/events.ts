@@ -37,9 +37,8 @@ export const eventRoutes = resource().openapiRoutes([
   }),
   serve(find, async (c, { params: { id }, query: { scope } }) => {
     const covered = scope !== undefined && coversScope(c.var.principal, scope)
-    const found =
-      (await findEvent(storeOf(c.env), id, { scope, patterns: c.var.principal.scopes })) ??
-      (covered ? loggedOf(await recordIn(c.env, scope, id)) : null)
+    const elsewhere = async () => (covered ? loggedOf(await recordIn(c.env, scope, id)) : null)
+    const found = await findEvent(storeOf(c.env), id, { scope, elsewhere, patterns: c.var.principal.scopes })
     if (!found)
       throw notFound(
         `The event ${id} was not found in the scopes of this key. Events appear here about a second after their scope has them; ` +

@@ -2,7 +2,7 @@ import { textHash } from '../../base/hash.ts'
 import { msOf, nameOf, withoutRow } from '../queued.ts'
 import { HASH_DIGITS, type PackedEvent } from './format.ts'
 import { INDEX_LEVELS, indexPlace, INDEX_SLOT, ENTRY_BYTES, NAME_DIGITS, shareIn } from './index-place.ts'
-import { noGaps } from './missing.ts'
+import { noGaps, type Gaps } from './missing.ts'
 import { packDatabases } from '../store.ts'
 import { askPacks, eachOnce, FULL, packKey, readPacksAt, type PackAt } from './rows.ts'
 
@@ -117,8 +117,8 @@ async function allPacksWith(
 }
 
 /** The packed events of this id in all scopes, unless a row has them. */
-export const packedById = async (store: D1Database, id: string, missing?: Set<string>): Promise<PackedEvent[]> =>
-  withoutRow(store, await packedWith(store, [id], { missing, isWanted: (event) => event.id === id }))
+export const packedById = async (store: D1Database, id: string, gaps: Gaps): Promise<PackedEvent[]> =>
+  withoutRow(store, await packedWith(store, [id], { ...gaps, isWanted: (event) => event.id === id }))
 
 /**
  * The packed events of these traces, accepted at `since` or later, that no row has and the caller

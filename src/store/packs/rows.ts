@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { textHash } from '../../base/hash.ts'
 import { warn } from '../../base/warn.ts'
 import { msOf, nameOf, PLACE_BIT, SLOT } from '../queued.ts'
-import type { PackDatabase } from '../store.ts'
+import { packDatabases, type PackDatabase } from '../store.ts'
 import { encodePack, hashesOf, decodePack, PackDamaged, type PackedEvent } from './format.ts'
 import { DatabaseAway } from './missing.ts'
 
@@ -219,4 +219,25 @@ export async function readPacks(
     }
   }
   return new Map(results.map(({ id, data }) => [id, eventsOf(id, data)]))
+}
+
+/**
+ * The damaged packs, by `packKey`, that may have events of the wanted scopes: rows of packs say
+ * which scopes they have, unless these are many.
+ */
+export async function damagedAmong(
+  store: D1Database,
+  damaged: ReadonlySet<string>,
+  isWanted: (scope: string) => boolean,
+): Promise<Set<string>> {
+  const sql = `SELECT CAST(id AS TEXT) AS id, scopes FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))`
+  const found = packDatabases(store).map(async (at) => {
+    const start = packKey({ at, id: '' })
+    const ids = Array.from(damaged).flatMap((key) => (key.startsWith(start) ? [key.slice(start.length)] : []))
+    if (ids.length === 0) return []
+    const { results } = await at.db.prepare(sql).bind(JSON.stringify(ids)).all<{ id: string; scopes: string | null }>()
+    const mayHave = (scopes: string | null) => scopes === null || (JSON.parse(scopes) as string[]).some(isWanted)
+    return results.flatMap(({ id, scopes }) => (mayHave(scopes) ? [packKey({ at, id })] : []))
+  })
+  return new Set((await Promise.all(found)).flat())
 }

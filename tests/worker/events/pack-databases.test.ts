@@ -152,6 +152,15 @@ describe('while one of several databases is away', () => {
     expect(await findEvent(storeOf(several), 'unknown', { patterns: ALL })).toBeNull()
   })
 
+  test('an event of a scope that the request names is found there', async () => {
+    const scope = freshScope()
+    const event = note(scope, 'a')
+    await stubOf(scope).accept([event], 'http')
+    const found = await callWith({ ...without('EVENTS_DB_1'), DB: several.DB }, `/v1/events/${event.id}?scope=${scope}`)
+    expect(found).toMatchObject({ status: 200, body: { id: event.id } })
+    expect((await callWith(without('EVENTS_DB_1'), `/v1/events/unknown?scope=${scope}`)).status).toBe(503)
+  })
+
   test('a replay of the history fails rather than lacking events', async () => {
     await packs(several, 12)
     const read = async (bound: Env) => {

@@ -165,6 +165,22 @@ describe('a pack of events', () => {
     expect(await packsOf()).toEqual([3, 3])
   })
 
+  test('whose bytes are damaged fails no look-up of an event of the same id in a scope that it does not have', async () => {
+    const [one] = await packedNotes('a', 3, START)
+    const same = eventAt('b', START + 60_000, { id: one!.id })
+    await write('b', [reportOf(same, { nth: 1 })])
+    await env.DB.exec(`UPDATE packs SET data = substr(data, 1, 40) WHERE scopes = '["a"]'`)
+    vi.spyOn(console, 'warn').mockImplementation(() => {})
+    expect(await findEvent(env.DB, one!.id, { patterns: ['b'] })).toMatchObject({ scope: 'b' })
+    expect(await findEvent(env.DB, one!.id, { patterns: ALL, scope: 'b' })).toMatchObject({ scope: 'b' })
+    expect(await findEvent(env.DB, one!.id, { patterns: ['c'] })).toBeNull()
+    const refusal = await findEvent(env.DB, one!.id, { patterns: ['a', 'c'] }).catch((error: unknown) => error)
+    expect(refusal).toMatchObject({
+      status: 500,
+      detail: expect.stringMatching(/^A pack of the event log cannot be read: it is in DB,[^\d]*$/),
+    })
+  })
+
   test('whose bytes are damaged does not stop the sweep from sending lost events again', async () => {
     const [event] = await packedNotes('a', 3, START)
     await env.DB.exec('UPDATE packs SET data = substr(data, 1, 40)')
