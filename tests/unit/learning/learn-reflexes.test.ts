@@ -284,6 +284,16 @@ describe('nothing is learned, with a reason,', () => {
     expect(alone).toEqual([{ decision: 'reply  ["content"]', episodes: 60, reason: 'nothing that was seen gives its words' }])
   })
 
+  test('about words alone in several wordings that nobody hears, with what to do', () => {
+    const wordings = ['Nothing to do.', 'All is well.', 'I left it alone.']
+    const says = (index: number, meta = {}) =>
+      history(300, (at) => [{ ...closed(at), ...meta }, reply(wordings[((at * 7919) % 1009) % index] ?? '')])
+    const advised = (episodes: Episode[]) =>
+      reasons(episodes).filter((reason) => reason.includes('let the agent call deps.reply only where'))
+    expect(advised(says(3))).toHaveLength(3)
+    expect(advised(says(3, { meta: { heard: true } }))).toEqual([])
+  })
+
   test('about decisions that one sender taught, unless that sender is trusted', () => {
     const episodes = history(300, (index) => [...guard(index), index % 3 === 0 ? 'user:mallory' : `user:${index}`])
     expect(learnReflexes(episodes).reflexes.map(({ decision }) => decision)).toEqual(['nothing'])

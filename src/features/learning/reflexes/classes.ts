@@ -27,6 +27,8 @@ export type DecisionClass = {
   beside: string | null
   /** Some of its decisions had words that nobody could hear, and that are no part of it. */
   unheard: boolean
+  /** Words are all there is, and nobody could hear them. */
+  unheardAlone: boolean
   /** Its events leave the context, as they did after each turn that decided so. */
   leaves: boolean
 }
@@ -69,7 +71,7 @@ export function* classesOf(episodes: readonly Episode[], replies: Replies = 'hea
       into.refused.push({ decision, episodes: own.length, reason: `it was taken fewer than ${LEAST_DECISIONS} times` })
     else if (decision === NOTHING) {
       for (const { index } of own) into.of[index] = into.classes.length
-      into.classes.push({ key: NOTHING, acts: [], beside: null, unheard: false, leaves: isLeft(own) })
+      into.classes.push({ key: NOTHING, acts: [], beside: null, unheard: false, unheardAlone: false, leaves: isLeft(own) })
     } else if (first.acts.length > MOST_ACTS)
       into.refused.push({
         decision,
@@ -243,7 +245,14 @@ function* classify(decision: string, members: readonly Member[], { templates, in
       if (given) into.of[own[index]?.index ?? -1] = into.classes.length
     const speaks = withoutWords(first.acts).length < first.acts.length
     const beside = speaks ? `${decision} ${keyOf(first, (name) => !templates.has(name) && !isReplyAt(first, name))}` : null
-    into.classes.push({ key: `${decision} ${key}`, acts, beside, unheard: own.some(({ unheard }) => unheard), leaves: isLeft(own) })
+    into.classes.push({
+      key: `${decision} ${key}`,
+      acts,
+      beside,
+      unheard: own.some(({ unheard }) => unheard),
+      unheardAlone: first.acts.every(({ kind }) => kind === 'reply') && own.every(({ words }) => words === 'none'),
+      leaves: isLeft(own),
+    })
   }
 }
 

@@ -204,8 +204,16 @@ function* writeTable(
 function refusalOf({ classes }: PreparedEpisodes, own: number, reason: string): LearningRefusal {
   const decision = classes.classes[own]
   const episodes = classes.of.filter((of) => of === own).length
-  return { decision: decision?.key ?? '', episodes, reason: decision && vary(decision, classes) ? reason + VARYING : reason }
+  return { decision: decision?.key ?? '', episodes, reason: reason + (decision ? remedyOf(decision, classes) : '') }
 }
+
+function remedyOf(decision: DecisionClass, classes: Classes): string {
+  if (vary(decision, classes)) return VARYING
+  return decision.unheardAlone && classes.classes.filter(({ unheardAlone }) => unheardAlone).length > 1 ? ALONE : ''
+}
+
+const ALONE =
+  '; nobody heard it, and words that stand alone are a decision, each wording one of its own: let the agent call deps.reply only where somebody is to read it'
 
 /** True if the same acts come with other words, too. */
 const vary = ({ beside }: DecisionClass, { classes }: Classes): boolean =>
