@@ -372,7 +372,7 @@ function stratumText(certificate: Certificate, stratum: Stratum): string {
   const { alone, together } = provenBounds(certificate, stratum)
   const with_all = togetherOf(certificate, stratum)
   const shared = together === null ? '' : `, and ${percent(together)} for all acts together (${with_all.k} of ${with_all.n})`
-  const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${percent(alone)}${shared} but for ${certificate.alpha * 100} %`
+  const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${percent(alone)}${shared}, and is wrong in at most ${certificate.alpha * 100} % of such proofs`
   const audited =
     audits.audits === 0 ? 'not compared or audited since' : `${audits.audits - audits.disagreed} of ${audits.audits} decisions since agreed`
   const doubted = doubtIn(certificate, stratum)

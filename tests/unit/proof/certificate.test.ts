@@ -273,7 +273,7 @@ describe('a certificate', () => {
     const proven = decisions(decisions(start(), 'compared', 70), 'audited', 10)
     const run = decisions(decisions(proven, 'compared', 3, 0, 'rare'), 'compared', 0, 2, 'bad')
     expect(why(run.certificate)).toEqual([
-      'For reply on note: 70 of 70 decisions from 1970-01-01 to 1970-01-01 agreed, which proves more than 95 % but for 5 %; 10 of 10 decisions since agreed.',
+      'For reply on note: 70 of 70 decisions from 1970-01-01 to 1970-01-01 agreed, which proves more than 95 %, and is wrong in at most 5 % of such proofs; 10 of 10 decisions since agreed.',
       'For reply on rare it does not act yet: 3 of 3 decisions for reply on rare agreed: at least 67 more must agree.',
       'For reply on bad it stays in shadow mode: only 0 of 2 decisions agreed.',
       'The certificate expires on 1970-04-01, or when the model, its instructions or its tools change.',
@@ -403,7 +403,9 @@ describe('a certificate of several acts', () => {
     expect([acts(proven, 'label'), acts(proven, 'tag')]).toEqual([null, null])
     expect(new Set(proven.changes.map((change) => 'act' in change && change.act))).toEqual(new Set(['label', 'tag']))
     expect(proven.certificate).toMatchObject({ n: 358, bound: 0.99 })
-    expect(why(proven.certificate)[0]).toMatch(/proves more than 95 %, and 99 % for all acts together \(358 of 358\) but for 5 %/)
+    expect(why(proven.certificate)[0]).toMatch(
+      /proves more than 95 %, and 99 % for all acts together \(358 of 358\), and is wrong in at most 5 % of such proofs/,
+    )
     expect(schema.parse(proven.certificate)).toEqual(proven.certificate)
     // A further act needs its own floor, and no more.
     expect(acts(compare(proven, 'move', 69), 'move')).toMatch(/at least 1 more/)
