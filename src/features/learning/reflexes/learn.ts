@@ -229,8 +229,8 @@ function sizeReason({ by, code: program }: LearnedReflex): string | null {
 }
 
 function reasonOf({ n, covered, agreed }: HeldOut): string {
-  if (covered >= LEAST_HELD_OUT) return `the older decisions predict ${agreed} of ${covered} newer ones`
-  return `the older decisions predict ${covered} newer ones, of ${n} in all; at least ${LEAST_HELD_OUT} are needed`
+  if (covered >= LEAST_HELD_OUT) return `the older decisions predict ${agreed} of ${covered} newer ones rightly, and its bound needs more`
+  return `the older decisions predict it for ${covered} newer events, and it was decided on ${n}; at least ${LEAST_HELD_OUT} predictions are needed`
 }
 
 /** A table is judged in five parts of the history, each by a table of the others. */

@@ -4,8 +4,11 @@ import { type ContextPath, valueAt } from './facts/condition.ts'
 import { leavesOf } from './facts/facts.ts'
 import { LONGEST_TEXT } from './facts/text.ts'
 
-/** A way to find an argument in a context. `pattern` is the source of a RegExp with one group. */
-export type Extractor = { path: ContextPath; pattern: string | null; as: 'string' | 'number' }
+/**
+ * A way to find an argument in a context. `pattern` is the source of a RegExp with one group.
+ * `plus` is added to a number that is a whole field.
+ */
+export type Extractor = { path: ContextPath; pattern: string | null; as: 'string' | 'number'; plus?: number }
 /** Tried in order; the first that finds something gives the value. */
 export type ReplySlot = { slot: readonly Extractor[] }
 type Example = { saw: Saw; value: string | number }
@@ -56,7 +59,10 @@ export function* slotOf(examples: readonly Example[]): Steps<ReplySlot | null> {
     chosen.push(extractor)
     for (const index of results.find((result) => result.extractor === extractor)?.right ?? []) found.add(index)
   }
-  if (found.size < tried.length * FOUND) return isFound(EVENT_ID, tried) ? { slot: [EVENT_ID] } : null
+  if (found.size < tried.length * FOUND) {
+    const other = fallbacks(tried).find((extractor) => isFound(extractor, tried))
+    return other ? { slot: [other] } : null
+  }
   const wrong = tried.filter(({ saw, value }) => ![undefined, value].includes(extract({ slot: chosen }, saw))).length
   return wrong <= tried.length * WRONG ? { slot: chosen } : null
 }
@@ -64,7 +70,35 @@ export function* slotOf(examples: readonly Example[]): Steps<ReplySlot | null> {
 /** No decision depends on an id, and a field of the event that says the same is preferred to it. */
 const EVENT_ID: Extractor = { path: ['event', 'id'], pattern: null, as: 'string' }
 
-const isFound = (extractor: Extractor, tried: readonly Example[]): boolean => score(extractor, tried).wrong <= tried.length * WRONG
+/** The extractors of what no field of the event says as it is. */
+const fallbacks = (tried: readonly Example[]): Extractor[] => [EVENT_ID, ...shiftedFields(tried)]
+
+/** With fewer values, each is a decision of its own. */
+const LEAST_SHIFTED = 3
+const SHIFTS_FROM = 8
+
+/** Fields that are as much above or below the value in several examples. */
+function shiftedFields(tried: readonly Example[]): Extractor[] {
+  if (new Set(tried.map(({ value }) => value)).size < LEAST_SHIFTED) return []
+  const found = new Map<string, { extractor: Extractor; times: number }>()
+  for (const { saw, value } of spread(tried, SHIFTS_FROM))
+    for (const { path, value: leaf } of leavesOf(saw).leaves) {
+      if (typeof value !== 'number' || typeof leaf !== 'number' || path[0] !== 'event') continue
+      const extractor: Extractor = { path, pattern: null, as: 'number', plus: sumOf(value, -leaf) }
+      const key = JSON.stringify(extractor)
+      found.set(key, { extractor, times: (found.get(key)?.times ?? 0) + 1 })
+    }
+  return Array.from(found.values()).flatMap(({ extractor, times }) => (times > SHIFTS_FROM / 2 ? [extractor] : []))
+}
+
+/** Decimal places of a sum: sums of binary fractions differ after them. */
+export const SUM_PLACES = 9
+const sumOf = (one: number, other: number): number => Number((one + other).toFixed(SUM_PLACES))
+
+const isFound = (extractor: Extractor, tried: readonly Example[]): boolean => {
+  const { right, wrong } = score(extractor, tried)
+  return right.length >= tried.length * FOUND && wrong <= tried.length * WRONG
+}
 
 type Result = { extractor: Extractor; right: number[]; wrong: number }
 
@@ -93,8 +127,9 @@ export function extract({ slot }: ReplySlot, saw: Saw): string | number | undefi
 const compiled = new Map<string, RegExp>()
 
 /** Undefined if the pattern finds nothing, or more than one value. */
-function extractOne({ path, pattern, as }: Extractor, saw: Saw): string | number | undefined {
+function extractOne({ path, pattern, as, plus }: Extractor, saw: Saw): string | number | undefined {
   const value = valueAt(saw, path)
+  if (plus !== undefined) return typeof value === 'number' ? sumOf(value, plus) : undefined
   if (pattern === null) return typeof value === as ? (value as string | number) : undefined
   if (typeof value !== 'string') return undefined
   const expression = compiled.get(pattern) ?? new RegExp(pattern, 'g')

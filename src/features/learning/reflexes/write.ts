@@ -15,7 +15,7 @@ import { withWeights } from '../../../reflexes/weights.ts'
 import { isJsonFields, type Json } from '../../../base/json.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
-import type { Extractor, ReplySlot } from './slots.ts'
+import { type Extractor, type ReplySlot, SUM_PLACES } from './slots.ts'
 import { titleFor } from './title.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
@@ -212,8 +212,14 @@ function actCode({ acts, leaves, spans, fields, guards }: Acting, name = 'act'):
 }
 
 /** Parts of texts are text until they are used: `Number(undefined)` is a number. */
-const extractorCode = ({ path, pattern, as }: Extractor): string =>
-  pattern === null ? `(typeof ${pathCode(path)} === '${as}' ? ${pathCode(path)} : undefined)` : `part(${pathCode(path)}, /${pattern}/g)`
+function extractorCode({ path, pattern, as, plus }: Extractor): string {
+  const field = pathCode(path)
+  if (pattern !== null) return `part(${field}, /${pattern}/g)`
+  return `(typeof ${field} === '${as}' ? ${plus === undefined ? field : shiftedCode(field, plus)} : undefined)`
+}
+
+const shiftedCode = (field: string, plus: number): string =>
+  `Number((${field} ${plus < 0 ? '-' : '+'} ${Math.abs(plus)}).toFixed(${SUM_PLACES}))`
 
 type SlotNames = ReadonlyMap<ReplySlot, string>
 
