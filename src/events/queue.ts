@@ -285,11 +285,7 @@ const partsOf = (message: Message, { events, attempts = 0, batch }: QueueMessage
 type Settling = { message: Message; body: QueueMessage; refused: readonly RefusedEvent[]; returned: readonly Returned[] }
 
 async function settle(env: Env, { message, body, refused, returned }: Settling): Promise<void> {
-  const attempts_now = (body.attempts ?? 0) + message.attempts
-  const letters = refused.flatMap(({ event, error }) =>
-    deadLettersOf([event], { id: message.id, attempts: attempts_now, body: event }, error),
-  )
-  if (!(await isBuried(env, message, letters))) return message.retry({ delaySeconds: 30 })
+  if (refused.length > 0 && !(await isBuried(env, message, lettersOf(refused, message)))) return message.retry({ delaySeconds: 30 })
   const left = returned.flatMap(({ events }) => events)
   if (left.length === 0) return message.ack()
   const { attempts: before = 0, first_at = message.timestamp.getTime(), ...head } = body
@@ -308,6 +304,9 @@ async function settle(env: Env, { message, body, refused, returned }: Settling):
     message.retry({ delaySeconds })
   }
 }
+
+const lettersOf = (refused: readonly RefusedEvent[], { id, attempts }: Message): DeadLetterRow[] =>
+  refused.flatMap(({ event, error }) => deadLettersOf([event], { id, attempts, body: event }, error))
 
 /** Keeps the sweep from resending events that the queue will redeliver. */
 async function postpone(env: Env, returned: readonly Returned[]): Promise<void> {
@@ -454,7 +453,6 @@ async function bury(env: Env, message: Message, error: string, given: unknown = 
 
 /** Writes letters of a message. False if D1 has not taken them. */
 async function isBuried(env: Env, { id }: Message, letters: readonly DeadLetterRow[]): Promise<boolean> {
-  if (letters.length === 0) return true
   try {
     const hider = deploymentHider(env)
     await addDeadLetters(

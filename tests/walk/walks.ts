@@ -62,7 +62,8 @@ const line = (scope: string, second: number): Event => {
 }
 
 async function deliver(scope: string, events: readonly Event[]): Promise<void> {
-  const message = { id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body: { scope, events } }
+  // A request sends it with a batch: events without one are of another Worker, and are judged.
+  const message = { id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body: { batch: '1', scope, events } }
   const batch = createMessageBatch('reflex-events', [message])
   await worker.queue(batch, env)
   expect((await getQueueResult(batch, createExecutionContext())).explicitAcks).toHaveLength(1)
