@@ -46,10 +46,11 @@ export const sortersOf = (features: readonly DeploymentFeature[]): Sorters =>
 
 /**
  * Drops batches that the log has, and resends overdue ones that the queue lost. While the queue
- * delivers, batches newer than the newest one that arrived are still in it.
+ * delivers, batches newer than the newest one that arrived are still in it. So is the rest of one
+ * that has arrived in part, for a while: without newer ones nothing else would tell that it is lost.
  */
 async function sendAgain(env: Env, now: number): Promise<number> {
-  const late: string[] = []
+  const late: { id: string; isPartial: boolean; attempts: number }[] = []
   let reached: bigint | null = null
   for (let after: string | undefined = '-1'; after !== undefined;) {
     const page = await batchesAfter(storeOf(env), after, PAGE)
@@ -58,21 +59,29 @@ async function sendAgain(env: Env, now: number): Promise<number> {
       page.flatMap(({ unseen }) => unseen),
       page[0]?.id,
     )
-    const missing = page.map(({ id, due_at, events, unseen }) => ({ id, due_at, events, missing: lacking(unseen).length }))
+    const missing = page.map(({ unseen, ...batch }) => ({ ...batch, missing: lacking(unseen).length }))
     await dropBatches(
       storeOf(env),
       missing.filter((batch) => batch.missing === 0).map(({ id }) => id),
     )
-    for (const { id, due_at, events, missing: count } of missing) {
+    for (const { id, due_at, attempts, events, missing: count } of missing) {
       if (count < events) reached = BigInt(id)
-      if (count > 0 && due_at < now) late.push(id)
+      if (count > 0 && due_at < now) late.push({ id, isPartial: count < events, attempts })
     }
     after = page.length < PAGE ? undefined : page.at(-1)?.id
   }
   const passed = reached === null ? null : reached - BigInt(seqAt(SKEW_MS))
+  const isPassed = (id: string) => passed === null || BigInt(id) < passed
+  const arriving = late.filter(({ id, isPartial, attempts }) => !isPassed(id) && isPartial && attempts === 0)
+  await markSentAgain(
+    storeOf(env),
+    arriving.map(({ id }) => id),
+    { now, wait_ms: LATE_MS },
+  )
+  const lost = late.filter(({ id, isPartial, attempts }) => isPassed(id) || (isPartial && attempts > 0))
   return sendBatches(
     env,
-    late.filter((id) => passed === null || BigInt(id) < passed),
+    lost.map(({ id }) => id),
     now,
   )
 }

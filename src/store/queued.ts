@@ -169,7 +169,7 @@ export async function postponeBatches(db: D1Database, ids: readonly string[], du
   await db.prepare(`UPDATE queued SET due_at = max(due_at, ?2) WHERE id IN ${LISTED}`).bind(JSON.stringify(ids), due_at).run()
 }
 
-/** Postpones batches that were resent, twice as long each time. */
+/** Postpones batches that were resent, or may still come, twice as long each time. */
 export async function markSentAgain(
   db: D1Database,
   ids: readonly string[],

@@ -469,6 +469,24 @@ describe('the sweep', () => {
     await env.DB.exec('DELETE FROM queued')
   })
 
+  test('sends the rest of a batch again that arrived in part, and then what the queue lost after it, although nothing newer comes', async () => {
+    const [had, rest, after] = [freshScope(), freshScope(), freshScope()]
+    const now = Date.now()
+    const [a, b, c] = [note(had, 'a'), note(rest, 'b'), note(after, 'c')]
+    await noteQueued(env.DB, [{ id: newBatchId(now - 32_000), events: [a, b] }], now - 2000)
+    await noteQueued(env.DB, [{ id: newBatchId(now - 31_000), events: [c] }], now - 1000)
+    await stubOf(had).accept([a], 'http')
+    await until(async () => row(had), 'D1 knows the part that arrived')
+    // The rest may be in a later message.
+    for (const later of [0, 20_000]) expect((await sweep(env, now + later)).sent_again).toBe(0)
+    expect((await sweep(env, now + 31_000)).sent_again).toBe(1)
+    await until(async () => (await listed(rest))[0]?.status === 'completed', 'the rest is delivered')
+    await sweep(env, now + 32_000)
+    await sweep(env, now + 33_000)
+    await until(async () => (await listed(after))[0]?.status === 'completed', 'the next batch is delivered')
+    await env.DB.exec('DELETE FROM queued')
+  })
+
   test('does not send again what a scope has accepted, however long its turn takes', async () => {
     const scope = freshScope()
     const { promise: gate, resolve } = Promise.withResolvers<void>()
