@@ -47,7 +47,7 @@ export const sortersOf = (features: readonly DeploymentFeature[]): Sorters =>
 /**
  * Drops batches that the log has, and resends overdue ones that the queue lost. While the queue
  * delivers, batches newer than the newest one that arrived are still in it. So is the rest of one
- * that has arrived in part, for a while: without newer ones nothing else would tell that it is lost.
+ * that has arrived in part, for a while: without newer ones nothing else would tell of its loss.
  */
 async function sendAgain(env: Env, now: number): Promise<number> {
   const late: { id: string; isPartial: boolean; attempts: number }[] = []
