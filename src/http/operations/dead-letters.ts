@@ -24,6 +24,7 @@ import { redactedNow } from '../events/redacted.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
 import { deploymentHider } from '../../base/secrets.ts'
 import { cleanEvent } from '../../events/parse-event.ts'
+import { completed } from '../../events/foreign-events.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 
 export const deadLetterRoutes = resource().openapiRoutes([
@@ -118,8 +119,8 @@ export async function retryDeadLetters({ env, features }: Deployed, letters: rea
   const retries = features.flatMap(({ retries: own }) => own ?? [])
   const owned = letters.filter(({ origin }) => retries.some((own) => own.origin === origin))
   const events = letters.filter((letter) => !owned.includes(letter))
-  const readable = events.filter(hasEvent)
-  const unreadable = events.filter((letter) => !hasEvent(letter))
+  const readable = events.flatMap((letter) => readableOf(letter) ?? [])
+  const unreadable = events.filter((letter) => !readable.some(({ id }) => id === letter.id))
   const scopes = await Promise.all(
     Array.from(
       Map.groupBy(readable, ({ scope }) => scope),
@@ -160,6 +161,14 @@ async function retryNewest(
 const UNREADABLE = 'It holds no event that could be parsed. Inspect its payload, then discard it.'
 
 const hasEvent = (letter: DeadLetterRow): letter is WithEvent => letter.scope !== null && letter.event_id !== null
+
+/** A letter with an event that its scope can take; null if it holds none. */
+function readableOf(letter: DeadLetterRow): WithEvent | null {
+  if (!hasEvent(letter) || letter.origin !== 'queue') return hasEvent(letter) ? letter : null
+  // Another Worker may have sent it, and the queue may have given it up unread.
+  const [event] = completed([jsonValue(letter.payload) as Event], letter.dead_lettered_at).events
+  return event ? { ...letter, payload: JSON.stringify(event) } : null
+}
 
 async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], { by, traceparent }: Requested): Promise<Retried> {
   const stub = env.SCOPE.getByName(scope)

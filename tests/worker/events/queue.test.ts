@@ -82,6 +82,20 @@ describe('the consumer', () => {
     expect(new Set(buried.map(({ event_id }) => event_id))).toEqual(new Set(Object.keys(bad)))
     for (const letter of buried) expect(letter['error']).toMatch(/^not an event: /)
     expect((await stubOf(scope).state()).counters).toMatchObject({ accepted: 2 })
+    const ids = buried.map(({ id }) => String(id))
+    const answers = await Promise.all(ids.map((id) => call(`/v1/dlq/${id}/retry`, { method: 'POST' })))
+    for (const { status, body } of answers)
+      expect([status, body.detail]).toEqual([409, expect.stringContaining('no event that could be parsed')])
+    expect((await stubOf(scope).state()).counters).toMatchObject({ accepted: 2 })
+  })
+
+  test('a message of another Worker that the queue gave up on is completed when its letter is retried', async () => {
+    const scope = freshScope()
+    await deliver('reflex-dead-letters', [{ scope, events: [{ id: 'short', scope, type: 'note', text: 'a' }], sender: 'meter-7' }], 6)
+    const [letter] = await letters(scope)
+    expect((await call(`/v1/dlq/${String(letter?.['id'])}/retry`, { method: 'POST' })).status).toBe(200)
+    expect(await stubOf(scope).outcomes(['short'], 15_000)).toMatchObject({ settled: true })
+    expect(await letters(scope)).toEqual([])
   })
 
   test('takes the sender that the message names, whatever its events say', async () => {
