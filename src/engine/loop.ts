@@ -150,7 +150,7 @@ export class Loop {
 
   /** Decides on events in order, and applies each part before a decision that changes the chain. */
   #react(unit: Unit, events: readonly Stored[], { via, holds }: { via: Via | null; holds: () => boolean }): Next[] {
-    const { situation, memory, agent } = this.#parts
+    const { situation, memory, agent, inbox } = this.#parts
     const next: Next[] = []
     const how = { via, meeting: this.#meeting(), agent: agent().name, holds }
     let rest = events
@@ -161,7 +161,7 @@ export class Loop {
       rest = rest.slice(decisions.length)
       fuel_left = fuel
     }
-    memory.trim(unit)
+    memory.trim(unit, inbox.isHolding)
     return next
   }
 

@@ -194,9 +194,12 @@ export class WorkingMemory {
     return new DecisionContext({ scope: this.#scope, events: [...events], scratch, created_at, last_action_at, now: this.#now })
   }
 
-  /** Drops the oldest considered events once the context exceeds its limit. */
-  trim(unit: Unit): void {
-    if (this.#count <= this.#limit + TRIM_STEP) return
+  /**
+   * Drops the oldest considered events once the context exceeds its limit. `again`: a unit of the
+   * same task is to trim it, and writes at once what this one would write first.
+   */
+  trim(unit: Unit, again = false): void {
+    if (this.#count <= this.#limit + (again ? 2 : 1) * TRIM_STEP) return
     this.#trimmed(unit, this.#drop(this.#rows.remove(unit, this.#rows.oldest(this.#count - this.#limit))))
   }
 

@@ -102,6 +102,10 @@ export class Inbox {
     this.#took(judged)
   }
 
+  get isHolding(): boolean {
+    return this.#held !== null
+  }
+
   #took(judged: readonly ArrivedEvent[]): void {
     this.#last += judged.length
     this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length

@@ -39,8 +39,22 @@ export function saltsOf(seed: Bytes, count: number): Salts[] {
   }))
 }
 
+/** Holds the bytes of a leaf while they are hashed: one buffer serves all. */
+const hashed = new Uint8Array(65_536)
+const encoder = new TextEncoder()
+
 /** The leaf of an entry, or of a part of it. */
-export const leafOf = (salt: Bytes, text: string): Buffer => createHash('sha256').update(LEAF).update(salt).update(text).digest()
+export function leafOf(salt: Bytes, text: string): Buffer {
+  const from = LEAF.length + salt.length
+  // A code unit takes three bytes at most.
+  if (from + 3 * text.length > hashed.length) return createHash('sha256').update(LEAF).update(salt).update(text).digest()
+  hashed.set(LEAF)
+  hashed.set(salt, LEAF.length)
+  const { written } = encoder.encodeInto(text, hashed.subarray(from))
+  return createHash('sha256')
+    .update(hashed.subarray(0, from + written))
+    .digest()
+}
 
 /** The leaf of an entry whose context may be left out. */
 export const splitLeaf = (head: Bytes, context: Bytes): Buffer => createHash('sha256').update(SPLIT).update(head).update(context).digest()

@@ -404,6 +404,22 @@ describe('a turn that ends within the task that accepts its events', () => {
     expect(rows).toBe(3)
   })
 
+  test('is written with them where the context is full, and trims it', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ context_limit: 50 }, 'test')
+    const before = (await written(stub)).rows
+    const shown: number[] = []
+    behaviours.set(scope, async ({ events }) => (shown.push(events.length), null))
+    for (let batch = 0; batch < 8; batch += 1)
+      await sendAndSettle(stub, ...Array.from({ length: 50 }, (_, index) => note(scope, `${index}`)))
+    expect((await written(stub)).rows - before).toBe(8)
+    expect((await entriesOf(stub, 'context-trimmed')).map(({ count }) => count)).toEqual([150, 150])
+    expect((await stub.state()).context.events).toBe(100)
+    // A trim leaves the limit, and the next is due after 100 more; one batch may precede it.
+    expect(shown).toEqual([50, 100, 150, 200, 100, 150, 200, 100])
+  })
+
   test('leaves the events beyond its context to the next turn, and keeps the order of acceptance', async () => {
     const scope = freshScope()
     await stubOf(scope).configure({ context_limit: 2 }, 'test')
