@@ -1,3 +1,4 @@
+import type { Risk } from '../contract/risk.ts'
 import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import type { Certificate, Stratum, Teacher } from '../contract/certificate.ts'
 import { countAudit, countShape, doubt, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
@@ -158,20 +159,28 @@ export function expiry({ lapsed, teacher: before, expires_at, replies: by, proce
   return at >= expires_at ? 'its certificate has expired' : null
 }
 
-/** `act`: undefined before it is known: any would do. `asks`: a person must allow each action. */
-type Asked = Omit<StratumPlace, 'act'> & { act?: string | undefined } & Ground & { asks?: boolean }
+/**
+ * `act` and `risk`: undefined before they are known: any would do. `asks`: a person must allow each
+ * action.
+ */
+type Asked = { event_type: string; act?: string | undefined; risk?: Risk | undefined } & Ground & { asks?: boolean }
 
 /** The reason why it may not act on such an event by itself, or null: it may. */
-export function obstacle(given: Certificate, { act, ...asked }: Asked): string | null {
+export function obstacle(given: Certificate, { act, risk, ...asked }: Asked): string | null {
   const ended = expiry(given, asked)
   if (ended !== null) return ended
   const { certificate } = judgedBy(given, asked.least)
-  const { event_type, risk, at } = asked
-  const known = actsIn(certificate).filter((one) => one.risk === risk && (one.event_type === event_type || one.event_type === REST))
-  const acts = act === undefined ? Array.from(new Set(known.map((one) => one.act))) : [act]
-  const reasons = acts.map((one) => obstacleAt(certificate, { ...asked, act: one }))
+  const { event_type, at } = asked
+  const known = actsIn(certificate).filter(
+    (one) =>
+      (risk === undefined || one.risk === risk) &&
+      (act === undefined || one.act === act) &&
+      (one.event_type === event_type || one.event_type === REST),
+  )
+  const places = act === undefined || risk === undefined ? known : [{ act, risk }]
+  const reasons = places.map((one) => obstacleAt(certificate, { ...asked, act: one.act, risk: one.risk }))
   if (reasons.includes(null)) return null
-  return reasons[0] ?? openText(certificate, freshStratum({ event_type, risk, act: 'any act' }, { seq: 0, at }))
+  return reasons[0] ?? openText(certificate, freshStratum({ event_type, risk: risk ?? 'inside', act: act ?? 'any act' }, { seq: 0, at }))
 }
 
 function obstacleAt(certificate: Certificate, { at, asks = false, ...where }: StratumPlace & Ground & { asks?: boolean }): string | null {

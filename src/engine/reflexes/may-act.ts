@@ -1,6 +1,6 @@
 import { actNameOf } from '../../contract/act-name.ts'
 import type { Action } from '../../contract/action.ts'
-import { risks, type Risk } from '../../contract/risk.ts'
+import type { Risk } from '../../contract/risk.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { riskIn, type RiskTools } from '../../agent/risk.ts'
 import type { LicensedGoods } from '../../contract/licence.ts'
@@ -17,8 +17,10 @@ export type VersionProofs = {
   /** The reason why it acts on nothing at present: no proof is in force, or none is left. */
   idle(version: ReflexVersion, at: number): string | null
 }
-/** `act`: missing before it is known. `action`: its words count, too, if it is known. */
-export type ActWhere = { event_type: string; risk: Risk; act?: string; action?: Action }
+/**
+ * `risk` and `act`: missing before they are known. `action`: its words count, too, if it is known.
+ */
+export type ActWhere = { event_type: string; risk?: Risk; act?: string; action?: Action }
 
 const nothing = (): string => 'this deployment proves no reflexes'
 const NO_PROOFS: VersionProofs = { unproven: nothing, awaits: nothing, expired: nothing, idle: nothing }
@@ -70,8 +72,7 @@ export class MayAct {
       const where = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), action }
       return this.#proofs.unproven(version, where, at) ?? this.#proofs.awaits(version, where)
     }
-    const reasons = risks.map((risk) => this.#proofs.unproven(version, { event_type, risk }, at))
-    return reasons.includes(null) ? null : (reasons[0] ?? null)
+    return this.#proofs.unproven(version, { event_type }, at)
   }
 
   /** For an action that was queued, when its turn comes. */

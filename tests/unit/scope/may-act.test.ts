@@ -80,6 +80,14 @@ describe('a version that acts by proof', () => {
     expect(scopeWith(given).mayAct(learned, act, 1)).toBe(reason)
   })
 
+  test.each(['outside', 'final'] as const)('is in doubt for the same reason before it is known what it does: %s', (risk) => {
+    const at = { ...where, risk, act: 'refund', seq: 200, at: 1, teacher }
+    let certificate = openCertificate({ kind: 'reflex', id: 'greet', version: '1', hash: 'h' }, { teacher, at: 0, least })
+    for (let seq = 1; seq <= 100; seq += 1) ({ certificate } = proceed(certificate, { ...at, kind: 'compared', agreed: true, seq }))
+    ;({ certificate } = proceed(certificate, { ...at, kind: 'audited', agreed: false }))
+    expect(scopeWith({ certificate }).mayAct(learned, { ...act, action: null }, 1)).toMatch(/^for refund on note /)
+  })
+
   test('waits for a person who approves its words, if the setting leaves them to one', () => {
     const noted: SequenceAct = { action_type: 'set_scratch', key: 'k', value: 1 }
     const spoken: Action = { action_type: 'sequence', acts: [noted, { action_type: 'reply', content: 'Done.' }] }
