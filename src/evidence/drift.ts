@@ -34,6 +34,8 @@ const RESTORED_BY = 20
  * may act again; 0: there is no doubt. A second disagreement soon after needs more.
  */
 export function doubt({ sum }: Pick<Cusum, 'sum'>, bar: Bar): number {
+  // With a low bound, fewer agreements than those below outweigh a disagreement.
+  if (sum === 0) return 0
   const weight = weights(bar)
   const left = (sum + weight.disagreed) / weight.agreed + RESTORED_BY
   // Sums of rounded weights.

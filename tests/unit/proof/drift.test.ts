@@ -157,6 +157,16 @@ describe('the draw of an audit', () => {
 describe('the counts of drift', () => {
   const bar = barAt(0.95)
 
+  test.each([0.9, 0.91, 0.95, 0.99, 0.999])('has no doubt before a disagreement, and until enough agree after one: bound %d', (bound) => {
+    const own = barAt(bound)
+    expect(doubt(emptyCusum(), own)).toBe(0)
+    let state = countAudit(emptyCusum(), false, own)
+    for (let agreed = 0; agreed < 18; agreed += 1) state = countAudit(state, true, own)
+    expect(doubt(state, own)).toBeGreaterThan(0)
+    for (let agreed = 0; agreed < 2; agreed += 1) state = countAudit(state, true, own)
+    expect(doubt(state, own)).toBe(0)
+  })
+
   test('a doubt ends after twenty agreements, or more where more disagreed', () => {
     expect(doubt(emptyCusum(), bar)).toBe(0)
     const once = countAudit(emptyCusum(), false, bar)
