@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { explained, explaining } from '../../../src/features/learning/reflexes/explain.ts'
-import { guardWords, whyOf } from '../../../src/features/learning/reflexes/explain-words.ts'
+import { guardWords, leadWords, whyOf } from '../../../src/features/learning/reflexes/explain-words.ts'
 import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
 import { quote } from '../../../src/features/learning/reflexes/facts/text.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
@@ -82,6 +82,16 @@ describe('why a table of words decides', () => {
     const { reasons } = ask(code, { type: 'mail', line: 'parcel please card please parcel please card please 900' })
     expect(reasons.at(-1)).toBe('line has a number that it was not taught with.')
   })
+})
+
+test('two decisions that a table leaves have different names in a sentence', () => {
+  const of = (decision: string | null, points: number) => ({ decision, points, spoke: [] })
+  const points = { best: of(null, 90), second: of(null, 40), lead: 50, needed: null }
+  expect(leadWords(points)).toBe(
+    'a decision that it leaves to the slow path has 50 points more than another one; it is left to the slow path.',
+  )
+  const other = { ...points, second: of('[{"action_type":"ignore"}]', 40) }
+  expect(leadWords(other)).not.toContain('another one')
 })
 
 describe('why a table of numbers decides', () => {

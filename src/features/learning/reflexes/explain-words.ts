@@ -50,8 +50,9 @@ const isOfDecision = (condition: string): boolean => condition.startsWith('hasUn
 const nameOfDecision = (decision: string | null): string =>
   decision === null ? 'a decision that it leaves to the slow path' : decisionWords(decision)
 
-function leadWords({ best, second, lead, needed }: Points): string {
-  const ahead = `${nameOfDecision(best.decision)} has ${lead} points more than ${nameOfDecision(second.decision)}`
+export function leadWords({ best, second, lead, needed }: Points): string {
+  const other = best.decision === null && second.decision === null ? 'another one' : nameOfDecision(second.decision)
+  const ahead = `${nameOfDecision(best.decision)} has ${lead} points more than ${other}`
   if (needed === null) return `${ahead}; it is left to the slow path.`
   return lead >= needed ? `${ahead}, and needs ${needed}.` : `The lead is too small: ${ahead}, and needs ${needed}.`
 }

@@ -110,7 +110,9 @@ function findOf(
   const examples = [...new Set(places)].flatMap((at) => placeAt(learned.episodes, taught[at]))
   const description =
     `${title}${LEARNED_BY}${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decisionWords(decision)}. ` +
-    `${by === 'rules' ? 'The older ones predict' : 'Parts of them predict'} ${agreed} of ${covered} ${by === 'rules' ? 'newer ones' : 'others'}, of ${n} in all.`
+    (by === 'rules'
+      ? `The older ones predict ${agreed} of ${covered} newer ones, of ${n} in all.`
+      : `In five parts, tables of the other parts predict ${agreed} of ${covered}, of ${n} in all.`)
   return {
     version: {
       name,
