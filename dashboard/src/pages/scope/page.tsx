@@ -371,11 +371,11 @@ function Summary({ state, path, onAsked }: { state: ScopeState; path: string; on
         {sockets > 0 && <Fact name="Connections">{count(sockets)}</Fact>}
         {llm_tokens_remaining !== null && <Fact name="Token budget left">{compact(llm_tokens_remaining)}</Fact>}
       </Facts>
-      {settings.paused && <p class="wait">! The scope is paused: its events wait, and nothing decides on them.</p>}
+      {settings.paused && <p class="wait">! The scope is paused: its events wait.</p>}
       {waits && <ModelAway waits={waits} path={path} onAsked={onAsked} />}
       {budget_problem !== null && (
         <p class="bad">
-          The budget allows no call of the model: <Text text={budget_problem} />
+          No model call: <Text text={budget_problem} />
         </p>
       )}
       {outbox.last_error !== null && (
@@ -383,7 +383,7 @@ function Summary({ state, path, onAsked }: { state: ScopeState; path: string; on
           {count(outbox.waiting)} changes wait to be replicated to D1: <Text text={outbox.last_error} />
         </p>
       )}
-      {parked.length > 0 && <p class="bad">{count(parked.length)} pieces of work are parked after crashes and no longer start.</p>}
+      {parked.length > 0 && <p class="bad">{count(parked.length)} pieces of work are parked after crashes.</p>}
     </div>
   )
 }
