@@ -3,7 +3,7 @@ import { concurrently, happeningNow, loginLines } from '../load.ts'
 import { line, type ScaleLine, type ScaleOptions } from './place.ts'
 
 const SCOPES = 1000
-const EVENTS = 10_000
+const EVENTS = 15_000
 const SENDERS = 50
 /** The sweep sends again what is older. */
 const LATE_S = 30
