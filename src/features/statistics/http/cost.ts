@@ -46,7 +46,8 @@ function measuredFor(event: string): Range {
   return { low: of('in batches'), high: of('alone') }
 }
 const less = (one: Range, other: Range): Range => ({ low: rounded(one.low - other.low), high: rounded(one.high - other.high) })
-const rounded = (dollars: number): number => Math.round(dollars * 10) / 10
+/** A turn may cost nothing: chance in a measurement is no credit. */
+const rounded = (dollars: number): number => Math.max(0, Math.round(dollars * 10) / 10)
 
 const filtered = measuredFor('filtered out, by the queue')
 /**
