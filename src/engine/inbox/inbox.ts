@@ -102,6 +102,7 @@ export class Inbox {
     this.#took(judged)
   }
 
+  /** True if events wait in memory to be written with the end of a turn. */
   get isHolding(): boolean {
     return this.#held !== null
   }

@@ -25,8 +25,8 @@ import type { Database, Unit } from '../../kernel/unit.ts'
 import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
 
-/** Settings of scopes without their own: most are, and each wakes often. */
-const unset = new WeakMap<Agent, Settings>()
+/** Settings of scopes without their own, by what the deployment gives: most are, and wake often. */
+const unset = new WeakMap<Agent, { origins: Settings['origins']; settings: Settings }>()
 
 /** All scopes of the machine read it, so that a change by one is an error. */
 function frozen<Value>(value: Value): Value {
@@ -158,20 +158,21 @@ export class SettingsStore {
   #effective(set: SettingsPatch): [Agent, Settings] {
     const agent = this.#parts.agents.agentOf(this.#parts.scope, set.agent ?? undefined)
     const origins = deploymentMode(this.#parts.env)
-    const is_own = Object.keys(set).length > 0
-    const shared = is_own ? undefined : unset.get(agent)
-    if (shared?.origins === origins) return [agent, shared]
-    const merged = {
-      ...defaultSettings,
-      origins,
-      ...agent.settings,
-      ...set,
-      ...effectiveGroups([agent.settings ?? {}, set]),
-      agent: agent.name,
-    }
-    const effective = settings.parse(merged)
-    if (!is_own) unset.set(agent, frozen(effective))
-    return [agent, effective]
+    const parsed = () =>
+      settings.parse({
+        ...defaultSettings,
+        origins,
+        ...agent.settings,
+        ...set,
+        ...effectiveGroups([agent.settings ?? {}, set]),
+        agent: agent.name,
+      })
+    if (Object.keys(set).length > 0) return [agent, parsed()]
+    const known = unset.get(agent)
+    if (known?.origins === origins) return [agent, known.settings]
+    const shared = { origins, settings: frozen(parsed()) }
+    unset.set(agent, shared)
+    return [agent, shared.settings]
   }
 }
 

@@ -119,8 +119,9 @@ export async function retryDeadLetters({ env, features }: Deployed, letters: rea
   const retries = features.flatMap(({ retries: own }) => own ?? [])
   const owned = letters.filter(({ origin }) => retries.some((own) => own.origin === origin))
   const events = letters.filter((letter) => !owned.includes(letter))
-  const readable = events.flatMap((letter) => readableOf(letter) ?? [])
-  const unreadable = events.filter((letter) => !readable.some(({ id }) => id === letter.id))
+  const read = events.map((letter) => ({ letter, event: readableOf(letter) }))
+  const readable = read.flatMap(({ event }) => event ?? [])
+  const unreadable = read.flatMap(({ letter, event }) => (event ? [] : [letter]))
   const scopes = await Promise.all(
     Array.from(
       Map.groupBy(readable, ({ scope }) => scope),
@@ -164,7 +165,8 @@ const hasEvent = (letter: DeadLetterRow): letter is WithEvent => letter.scope !=
 
 /** A letter with an event that its scope can take; null if it holds none. */
 function readableOf(letter: DeadLetterRow): WithEvent | null {
-  if (!hasEvent(letter) || letter.origin !== 'queue') return hasEvent(letter) ? letter : null
+  if (!hasEvent(letter)) return null
+  if (letter.origin !== 'queue') return letter
   // Another Worker may have sent it, and the queue may have given it up unread.
   const [event] = completed([jsonValue(letter.payload) as Event], letter.dead_lettered_at).events
   return event ? { ...letter, payload: JSON.stringify(event) } : null
