@@ -114,6 +114,7 @@ const changed = z.enum([
   'issued',
   'proven',
   'refuted',
+  'retracted',
   'drifted',
   'shapes_changed',
   'bounds_changed',

@@ -35,7 +35,7 @@ export type ModelAsked = z.infer<typeof modelAsked>
 export const isModelAsked = (event: Event): event is ModelAsked => event.type === MODEL_ASKED
 
 /** True for a request that is answered beside the turns of the scope, and joins no context. */
-export const isAnsweredBeside = ({ type }: Event): boolean => type === DECISION_ASKED || type === MODEL_ASKED
+export const isAnsweredBeside = ({ type }: Pick<Event, 'type'>): boolean => type === DECISION_ASKED || type === MODEL_ASKED
 
 /** Tools of callers, which run them: their names in a scope begin so. */
 export const CALLER_TOOL = 'caller.'

@@ -1,7 +1,16 @@
 import type { Risk } from '../contract/risk.ts'
 import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import type { Certificate, Stratum, Teacher } from '../contract/certificate.ts'
-import { countAudit, countShape, doubt, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
+import {
+  countAudit,
+  countShape,
+  doubt,
+  emptyShapeWindow,
+  teachShape,
+  type TaughtShapes,
+  unseenShare,
+  withoutDisagreement,
+} from './drift.ts'
 import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'
 import type { ProofVerdict } from './e-process.ts'
 import {
@@ -33,8 +42,9 @@ type Ground = { at: number; teacher: Teacher; replies?: string | undefined; leas
 /**
  * `compared`: in shadow mode, with the actual decision; after a proof it counts as an audit.
  * `audited`: after it acted, with a dry run of the slow path or with what a person said. `shape`:
- * an event that it decided on, or a sample that stands for `weight` of them. `words`: the setting
- * by which words of a sequence were compared, and if a person must allow its own.
+ * an event that it decided on, or a sample that stands for `weight` of them. `retracted`: the slow
+ * path, asked twice more, did not repeat a disagreement, which was counted as `of`. `words`: the
+ * setting by which words of a sequence were compared, and if a person must allow its own.
  */
 export type Observation = When &
   (
@@ -46,11 +56,12 @@ export type Observation = When &
         words?: ComparedWords | undefined
       })
     | { kind: 'shape'; unseen: boolean; weight?: number }
+    | (StratumPlace & { kind: 'retracted'; of: 'comparison' | 'audit' })
   )
 export type ComparedWords = { replies: string; says: boolean }
 /** A change that the caller must follow up and log. */
 export type CertificateMove =
-  | (StratumPlace & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
+  | (StratumPlace & { kind: 'proven' | 'refuted' | 'drifted' | 'retracted'; reason: string })
   | { kind: 'shapes_changed' | 'lapsed' | 'bounds_changed'; reason: string }
 
 type Opening = Pick<When, 'teacher' | 'at'> &
@@ -94,8 +105,13 @@ export function proceed(given: Certificate, seen: Observation): Proceeded {
     return { certificate: summed({ ...given, lapsed: { at: seen.at, reason } }), changes: [{ kind: 'lapsed', reason }] }
   }
   const { certificate: before, changes } = judgedBy(given, seen.least)
-  const after = seen.kind === 'shape' ? afterShape(before, seen) : afterDecision(before, seen)
+  const after = afterSeen(before, seen)
   return { ...after, changes: [...changes, ...after.changes] }
+}
+
+function afterSeen(before: Certificate, seen: Observation): Proceeded {
+  if (seen.kind === 'shape') return afterShape(before, seen)
+  return seen.kind === 'retracted' ? afterRetraction(before, seen) : afterDecision(before, seen)
 }
 
 type Proceeded = { certificate: Certificate; changes: CertificateMove[] }
@@ -314,6 +330,32 @@ function afterAudit(before: Certificate, stratum: Stratum, { agreed }: Seen): Pr
   }
   return { certificate, changes }
 }
+
+/** A disagreement counts as an agreement in the counts of a proof, and no longer in its audits. */
+function afterRetraction(before: Certificate, seen: Extract<Observation, { kind: 'retracted' }>): Proceeded {
+  const { event_type, risk, act, seq, at } = seen
+  const stratum = stratumOf(before, { event_type, risk, act, seq, at })
+  const isAudit = seen.of === 'audit'
+  // A drift, or a proof by other decisions, has forgotten it.
+  if (!stratum || !(isAudit ? stratum.state === 'proven' && stratum.audits.disagreed > 0 : stratum.k < stratum.n))
+    return { certificate: before, changes: [] }
+  const others = [togetherOf(before, stratum)].filter((all) =>
+    isAudit
+      ? isShared(before, stratum) && all.state === 'proven' && all.audits.disagreed > 0
+      : joins(before, { ...stratum, n: stratum.n - 1 }) && all.k < all.n,
+  )
+  const right = (one: Stratum): Stratum => (isAudit ? { ...one, audits: withoutDisagreement(one.audits, barOf(before, one)) } : agreed(one))
+  const counted = [stratum, ...others].reduce((certificate, one) => withStratum(certificate, right(one)), before)
+  const { certificate, changes } = decided(counted, stratum)
+  const reason = `asked twice more, the slow path decided as it did for ${act} on ${event_type}`
+  return { certificate: summed(certificate), changes: [{ kind: 'retracted', event_type, risk, act, reason }, ...changes] }
+}
+
+const agreed = (one: Stratum): Stratum => ({
+  ...one,
+  k: one.k + 1,
+  state: one.state === 'refuted' && one.person === null ? 'open' : one.state,
+})
 
 const isShared = (certificate: Certificate, stratum: Stratum): boolean =>
   countsTogether(certificate, stratum) && !isProvenAlone(certificate, stratum)

@@ -26,6 +26,13 @@ export function countAudit({ audits, disagreed, sum, alarm }: Cusum, agreed: boo
   }
 }
 
+/** The test without one of its disagreements. What came since then still counts. */
+export const withoutDisagreement = ({ sum, ...counts }: Cusum, bar: Bar): Cusum => ({
+  ...counts,
+  disagreed: counts.disagreed - 1,
+  sum: Math.max(0, sum + weights(bar).disagreed),
+})
+
 /** Agreements in a row that end the doubt which one disagreement raises. */
 const RESTORED_BY = 20
 

@@ -138,7 +138,7 @@ export const artifacts = sqliteTable(
 export const jobs = sqliteTable('jobs', {
   seq: integer().primaryKey(),
   kind: text({
-    enum: ['action', 'plan', 'run', 'approved-run', 'approved-payment', 'decision', 'audit', 'learn-again', 'notice'],
+    enum: ['action', 'plan', 'run', 'approved-run', 'approved-payment', 'decision', 'audit', 'dispute', 'learn-again', 'notice'],
   }).notNull(),
   /** Unique per kind. */
   key: text().notNull(),

@@ -299,3 +299,51 @@ describe('an audit', () => {
     ])
   })
 })
+
+describe('a disagreement that the slow path does not repeat', () => {
+  const retracts = (act: string, of: 'comparison' | 'audit'): Observation => ({
+    kind: 'retracted',
+    of,
+    event_type: 'mail',
+    risk: 'outside',
+    act,
+    seq: 2,
+    at: 2,
+    teacher,
+  })
+  const after = (certificate: Certificate, ...observed: Observation[]): Certificate =>
+    observed.reduce((known, one) => proceed(known, one).certificate, certificate)
+  const of = ({ strata }: Certificate, act: string) => strata.find((one) => one.act === act)
+
+  test('counts as an agreement of its act and of all acts together', () => {
+    const by_all = opened({ least: least(0.99) })
+    const [slipped, agreed] = [false, true].map((is) => after(by_all, seen('label', { agreed: is })))
+    const retracted = after(slipped as Certificate, retracts('label', 'comparison'))
+    expect([of(retracted, 'label'), of(retracted, REST)]).toEqual([of(agreed as Certificate, 'label'), of(agreed as Certificate, REST)])
+  })
+
+  test('completes a proof that it alone held up, and opens an act again that it alone refuted', () => {
+    const held_up = opened({ strata: [stratum('label', 70, { k: 69 })] })
+    expect(of(after(held_up, retracts('label', 'comparison')), 'label')).toMatchObject({ state: 'proven', k: 70 })
+    const refuted = after(opened(), seen('label', { agreed: false }), seen('label', { agreed: false }))
+    expect(of(refuted, 'label')).toMatchObject({ state: 'refuted' })
+    expect(of(after(refuted, retracts('label', 'comparison')), 'label')).toMatchObject({ state: 'open', n: 2, k: 1 })
+  })
+
+  test('no longer stops an act that was proven, and leaves other disagreements', () => {
+    const acting = opened({ strata: [proven('label', 70)] })
+    const once = after(acting, disagrees('label'))
+    const twice = after(once, disagrees('label'))
+    const left = after(twice, retracts('label', 'audit'))
+    expect(of(left, 'label')?.audits).toMatchObject({ disagreed: 1, sum: of(once, 'label')?.audits.sum })
+    expect(of(after(left, retracts('label', 'audit')), 'label')?.audits).toMatchObject({ disagreed: 0, sum: 0 })
+  })
+
+  test('changes nothing once a drift has forgotten it, or a person has rejected the act', () => {
+    const drifted = opened({ strata: [stratum('label', 0, { drifts: 1 })] })
+    expect(proceed(drifted, retracts('label', 'audit')).changes).toEqual([])
+    expect(proceed(drifted, retracts('label', 'comparison')).changes).toEqual([])
+    const no = opened({ strata: [{ ...rejected('label', 70), k: 69 }] })
+    expect(of(after(no, retracts('label', 'comparison')), 'label')).toMatchObject({ state: 'refuted' })
+  })
+})

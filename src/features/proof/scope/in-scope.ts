@@ -8,6 +8,8 @@ import { countAnswer } from '../../../evidence/draw.ts'
 import type { ReflexVersion } from '../../../contract/reflex.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { Audits, type Audit } from './audits.ts'
+import { disputing, type Disputing, handleDisputes } from './disputes.ts'
+import { AGAIN_MS, MOST_WAIT_MS, pauseUntil } from './waits.ts'
 import { Certificates } from './certificates.ts'
 import { Judgements } from './judgements.ts'
 import { Promotions } from './promotions.ts'
@@ -28,14 +30,10 @@ import { ownersOfActs } from '../../../reflexes/agreement.ts'
 import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
 type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'records' | 'features' | 'env' | 'scope'> & {
+  dispute: Disputing
   dry_turns: DryTurns
   judgements: Judgements
 }
-
-/** Longest wait for the model or its budget: an older decision is not worth the question. */
-const MOST_WAIT_MS = 86_400_000
-/** Bounds of the pause before the next try. */
-const AGAIN_MS = { least: 1000, unknown: 60_000, most: 600_000 } as const
 
 /**
  * Audits decisions, one at a time. If the object dies before the unit that records the answer, the
@@ -71,7 +69,7 @@ async function learnAgain({ key, payload }: Job<Drift>, { env, scope, jobs, unit
 }
 
 async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promise<{ again_ms: number } | void> {
-  const { jobs, unit, now, programs, judgements, dry_turns } = parts
+  const { jobs, unit, now, programs, judgements, dry_turns, dispute } = parts
   const { reflex_id, version: number, view, head } = payload
   const version = programs.find({ id: reflex_id, version: number })
   // Without a proof there is nothing to audit, such as after an alarm.
@@ -96,7 +94,11 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
     const others = ownerIn(answer, payload) === 'others'
     const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }), ...(others && { others }) }
-    answered(ending, version, { ...payload, head: childHead(head), decided, usage, terms }, parts)
+    const agreed = answered(ending, version, { ...payload, head: childHead(head), decided, usage, terms }, parts)
+    if (agreed !== false) return
+    const { event_type, seq, own, words } = payload
+    const disputed = { reflex_id, version: number, event_type, seq, own, of: 'audit' as const, view: asked.view, head, answers_of: owners }
+    dispute(ending, { ...disputed, ...(words && { words }) })
   })
   return undefined
 }
@@ -142,13 +144,14 @@ const ownerIn = (answer: DryAnswer, { own, head }: Audit): ReturnType<ReturnType
 type Answered = Parameters<Judgements['audited']>[2] & Pick<Audit, 'pace'>
 
 /** An answer that could not be compared leaves the acts before it without a verdict. */
-function answered(unit: Unit, version: ReflexVersion, given: Answered, { judgements, records }: AuditJobsParts): void {
+function answered(unit: Unit, version: ReflexVersion, given: Answered, { judgements, records }: AuditJobsParts): boolean | null {
   const agreed = judgements.audited(unit, version, given)
   const { kind, proof, act } = given.pace ?? {}
-  if (agreed === null || kind === undefined || proof === undefined || act === undefined) return
+  if (agreed === null || kind === undefined || proof === undefined || act === undefined) return agreed
   const pace = records.pace(version, kind, proof)
   // A later proof counts its own acts.
   if (act <= pace.acts) records.paced(version, kind, countAnswer(pace, act, agreed))
+  return agreed
 }
 
 type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<AuditJobsParts['programs']['find']>> }
@@ -171,10 +174,6 @@ async function auditAsked({ key, payload, version }: Auditing, parts: AuditJobsP
   return undefined
 }
 
-function pauseUntil({ until }: DryAnswer, now: number): number {
-  return until === null ? AGAIN_MS.unknown : Math.min(Math.max(until - now, AGAIN_MS.least), AGAIN_MS.most)
-}
-
 export type ProofInScope = ReturnType<typeof proofOf>
 
 /** The certificates of a scope, and what moves versions by them. */
@@ -189,18 +188,20 @@ export const proofOf = inEachScope((scope: Collaborators) => {
   const proven_acts = new ProvenActs({ ...scope, certificates })
   const promotions = new Promotions({ ...scope, certificates, teacher_watch, proven_acts })
   const judgements = new Judgements({ ...scope, certificates, judge: (unit, version) => promotions.judge(unit, version) })
-  const shadow_trials = new ShadowTrials({ ...scope, judgements, promotions })
-  return { certificates, proven_acts, promotions, judgements, shadow_trials }
+  const dispute = disputing(scope)
+  const shadow_trials = new ShadowTrials({ ...scope, judgements, promotions, dispute })
+  return { certificates, proven_acts, promotions, judgements, shadow_trials, dispute }
 })
 
 /** Trials in shadow mode, audits of what acts by proof, and the certificates that both change. */
 export function proofInScope(scope: Collaborators): readonly ScopeFeature[] {
   const proof = proofOf(scope)
-  const { certificates, proven_acts: proofs, judgements, shadow_trials } = proof
+  const { certificates, proven_acts: proofs, judgements, shadow_trials, dispute } = proof
   const { outbox, db, now } = scope
   const tell = (all: readonly Certificate[]) => tellCertificates(db, scope.scope, all, now())
   outbox.source('certificates', { send: certificates.report.bind(certificates, tell), changed: () => certificates.untold.size > 0 })
-  handleAudits({ ...scope, judgements })
+  handleAudits({ ...scope, judgements, dispute })
+  handleDisputes({ ...scope, judgements })
   const metrics = (version: { id: string; version: number }) => ({ certificate: certificates.of(version) })
   const secret = scope.env.REFLEX_ADMIN_KEY ?? ''
   return [new Audits({ ...scope, judgements, secret }), shadow_trials, { name: 'certificates', proofs, metrics }]

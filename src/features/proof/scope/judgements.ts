@@ -130,6 +130,12 @@ export class Judgements {
     this.#follow(unit, version, { changes, since })
   }
 
+  /** Takes back a disagreement that the slow path did not repeat. */
+  retracted(unit: Unit, version: ReflexVersion, seen: Omit<Extract<Observed, { kind: 'retracted' }>, 'kind'>): void {
+    this.#parts.certificates.observe(unit, version, { kind: 'retracted', ...seen })
+    this.#parts.judge(unit, version)
+  }
+
   #follow(unit: Unit, version: ReflexVersion, { changes, since }: { changes: readonly CertificateMove[]; since: number }): void {
     this.#parts.judge(unit, version)
     if (changes.some(({ kind }) => kind === 'drifted')) this.learnAgain(unit, version, since)

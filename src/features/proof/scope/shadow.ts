@@ -21,7 +21,9 @@ import type { Records } from '../../../engine/reflexes/stats.ts'
 import type { Promotions } from './promotions.ts'
 import { riskIn } from '../../../agent/risk.ts'
 import { savingsOf } from '../../../engine/turns/model-access.ts'
+import type { Disputing } from './disputes.ts'
 import type { Judgements, JudgedAct } from './judgements.ts'
+import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import type { Turn } from '../../../engine/turns/turn.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
@@ -31,6 +33,7 @@ type ShadowTrialsParts = Pick<Ground, 'database' | 'records' | 'features' | 'age
   toolbox: Toolbox
   promotions: Promotions
   judgements: Judgements
+  dispute: Disputing
 }
 type Overruling = { turn_id: string | null; reason: string } & Partial<Pick<JudgedAct, 'judged_by' | 'by'>>
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
@@ -46,7 +49,12 @@ type Comparison = {
   teaches: boolean
   seen: Map<string, number>
   terms: ComparisonTerms
+  /** The turn that decided about this event alone. */
+  turn?: DecidingTurn | undefined
 }
+type Disputed = Pick<Comparison, 'version' | 'action' | 'seq' | 'event_type' | 'terms' | 'turn'>
+type MadeDecision = Partial<Pick<Turn, 'claimed' | 'inputs' | 'outputs' | 'seen'>> & DecidingTurn
+type DecidingTurn = Partial<Pick<Turn, 'turn_id' | 'started'>>
 type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string; payload: string | null }
 
 /** Compares shadow actions with decisions, and demotes versions whose actions or runs fail. */
@@ -168,7 +176,7 @@ export class ShadowTrials implements ScopeFeature {
     unit: Unit,
     events: readonly { seq: number; scope: string; id: string; trace_id: string }[],
     decision: Decision | null,
-    { claimed = [], inputs = {}, outputs = {}, seen: shown }: Partial<Pick<Turn, 'claimed' | 'inputs' | 'outputs' | 'seen'>> = {},
+    { claimed = [], inputs = {}, outputs = {}, seen: shown, ...turn }: MadeDecision = {},
   ): void {
     if (this.#waiting === 0 || events.length === 0) return
     const { programs } = this.#parts
@@ -202,7 +210,11 @@ export class ShadowTrials implements ScopeFeature {
           ...(owner === 'others' && { others: true }),
           ...(owner === 'words' && hasLeft(row) && { unclear: true }),
         }
-        this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen, terms }, eventHead(event))
+        this.#compare(
+          unit,
+          { ...row, version, action, shape, traits, decision, teaches: true, seen, terms, turn: events.length === 1 ? turn : undefined },
+          eventHead(event),
+        )
       } else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
   }
@@ -265,7 +277,7 @@ export class ShadowTrials implements ScopeFeature {
 
   #compare(
     unit: Unit,
-    { version, action, seq, event_type, shape, traits, decision, teaches, seen, terms }: Comparison,
+    { version, action, seq, event_type, shape, traits, decision, teaches, seen, terms, turn }: Comparison,
     head: ReturnType<typeof eventHead>,
   ): void {
     const { toolbox, records, log, promotions, judgements } = this.#parts
@@ -288,8 +300,26 @@ export class ShadowTrials implements ScopeFeature {
     if (agreed === null || !teaches) return
     const words = comparedWords(action, this.#parts.settings().learning.replies)
     const compared = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), agreed, seq, shape, traits, words, head: span }
-    if (judgements.isProven(version, { event_type, own: action })) judgements.compared(unit, version, { ...compared, log_seq })
+    const isProven = judgements.isProven(version, { event_type, own: action })
+    if (isProven) judgements.compared(unit, version, { ...compared, log_seq })
     else promotions.compared(unit, version, compared)
+    if (!agreed && turn) this.#dispute(unit, { version, action, seq, event_type, terms, turn }, { isProven, head: span })
+  }
+
+  /** Has the turn asked again, whose decision was another one. */
+  #dispute(
+    unit: Unit,
+    { version: { id: reflex_id, version }, action: own, seq, event_type, terms: { words }, turn }: Disputed,
+    { isProven, head }: { isProven: boolean; head: EntryHead },
+  ): void {
+    const { turn_id, started } = turn ?? {}
+    if (turn_id === undefined || started === undefined) return
+    const { considered, since = unit.now, saw } = started
+    const { seqs, scratch, created_at = since, last_action_at = null } = saw
+    const view = { considered, saw: { seqs, scratch, created_at, last_action_at }, decided_at: since }
+    const of = isProven ? 'audit' : 'comparison'
+    const disputed = { reflex_id, version, event_type, seq, own, of, view, head, answers_of: [turn_id], ...(words && { words }) } as const
+    this.#parts.dispute(unit, disputed)
   }
 
   /**

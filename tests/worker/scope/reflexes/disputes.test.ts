@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import type { Settings } from '../../../../src/contract/settings/settings.ts'
+import { certificateOf, certify } from '../../../support/certificates.ts'
+import { did, write } from '../../../support/reflex-chain.ts'
+import { crash, entriesOf, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { behaviours } from '../../../support/test-agents.ts'
+
+const CALLS = `return { action_type: 'call_tool', tool: 'act_once', args: { text: 'clean' } }`
+
+/** A scope whose agent has written a reflex, and whose slow path gives these answers in turn. */
+async function scopeOf(state: 'shadow' | 'active', says: readonly string[], learning: Partial<Settings['learning']> = {}) {
+  const scope = freshScope()
+  const version = await write(CALLS, { scope, state })
+  const settings = { reflexes: [{ id: version.id }], learning: { mode: 'auto' as const, ...learning } }
+  expect(await stubOf(scope).configure(settings, 'ops', 'key-of-ops')).toMatchObject({ ok: true })
+  const answers = [...says]
+  behaviours.set(scope, (_, deps) => deps.call('act_once', { text: answers.shift() ?? 'clean' }))
+  return { scope, version }
+}
+
+const settled = (scope: string) =>
+  until(
+    async () => (await inObject(stubOf(scope), ({ storage: { sql } }) => sql.exec('SELECT 1 FROM jobs').toArray())).length === 0,
+    'nothing is asked any more',
+  )
+const askedAgain = async (scope: string) => (await entriesOf(stubOf(scope), 'dry-turn-ended')).filter(({ why }) => why === 'asked-again')
+const actOf = async (...of: Parameters<typeof certificateOf>) => (await certificateOf(...of)).strata.find(({ act }) => act === 'act_once')
+
+test('a slip of the slow path that it does not repeat twice counts as an agreement with a reflex in shadow mode', async () => {
+  const { scope, version } = await scopeOf('shadow', ['burn'])
+  await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
+  await settled(scope)
+  expect(await actOf(scope, version)).toMatchObject({ n: 1, k: 1, state: 'open' })
+  expect(await askedAgain(scope)).toHaveLength(2)
+  expect((await entriesOf(stubOf(scope), 'certificate-changed')).map(({ change }) => change)).toEqual(['issued', 'retracted'])
+})
+
+test.each([
+  ['at once', ['burn', 'burn'], 1],
+  ['in one of two answers', ['burn', 'clean', 'burn'], 2],
+])('a disagreement that the slow path repeats %s stands', async (_, says, asked) => {
+  const { scope, version } = await scopeOf('shadow', says)
+  await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
+  await settled(scope)
+  expect(await actOf(scope, version)).toMatchObject({ n: 1, k: 0 })
+  expect(await askedAgain(scope)).toHaveLength(asked)
+})
+
+test('an audit that disagrees stops a reflex at once, and it acts again if the slow path does not repeat that twice', async () => {
+  const { scope, version } = await scopeOf('active', ['burn'], { audit_share: 1 })
+  await certify(scope, version, { risk: 'outside' })
+  await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
+  await settled(scope)
+  expect(await actOf(scope, version)).toMatchObject({ audits: { audits: 1, disagreed: 0, sum: 0 } })
+  const [{ outcome } = {}] = await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
+  expect(outcome).toMatchObject({ by: 'reflex' })
+})
+
+test('an answer of the slow path that was asked again outlives the object', async () => {
+  const { scope, version } = await scopeOf('shadow', ['burn'])
+  const gate = Promise.withResolvers<void>()
+  let turns = 0
+  behaviours.set(scope, async (_, deps) => {
+    turns += 1
+    if (turns === 3) await gate.promise
+    return deps.call('act_once', { text: turns === 1 ? 'burn' : 'clean' })
+  })
+  await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
+  await until(async () => turns === 3, 'it is asked for the second time')
+  await crash(scope)
+  gate.resolve()
+  await until(async () => (await stubOf(scope).poke(), (await askedAgain(scope)).length === 2), 'it has answered twice')
+  await settled(scope)
+  expect(await actOf(scope, version)).toMatchObject({ n: 1, k: 1 })
+  expect(turns).toBe(4)
+  expect(did(scope)).toEqual(['burn'])
+})
+
+test('while nothing is learned, nobody is asked again', async () => {
+  const { scope } = await scopeOf('shadow', ['burn'], { mode: 'off' })
+  await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
+  await settled(scope)
+  expect(await askedAgain(scope)).toEqual([])
+})
