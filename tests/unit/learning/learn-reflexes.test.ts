@@ -152,6 +152,28 @@ describe('reflexes learned from decisions', () => {
       expect(await actions(taught, later)).toMatchObject([{ action_type: 'call_tool', tool: 'block' }])
     })
 
+    describe('that name a thing', () => {
+      const mail = (name: string, amount: number) => ({ type: 'mail', line: `Please refund ${name} of ${amount} euro` })
+      const taught = history(400, (index) =>
+        index % 2 === 0
+          ? [mail(`INV-2025-${1000 + ((index * 37) % 9000)}`, 5 + ((index * 7) % 90)), call('approve', { why: 'refund' })]
+          : [{ type: 'mail', line: `Where is my parcel INV-2025-${1000 + ((index * 37) % 9000)}?` }, []],
+      )
+      const says = (name: string, amount = 40) => episode(9000, mail(name, amount), [])
+
+      test('do not wait for the name of a new year to be seen', async () => {
+        expect(await actions(taught, says('INV-2026-4711'))).toMatchObject([{ action_type: 'call_tool', tool: 'approve' }])
+      })
+
+      test.each([
+        ['an amount beyond those that were seen', says('INV-2026-4711', 900)],
+        ['an amount where a name was', says('INV 900')],
+        ['an amount that is written as another name', says('INV-2026-4711 of-1-900')],
+      ])('still leave %s to the slow path', async (_, event) => {
+        expect(await actions(taught, event)).toEqual([])
+      })
+    })
+
     test('of fields that are numbers leave values beyond those seen to the slow path', async () => {
       const taught = history(300, (index) =>
         index % 2 === 0

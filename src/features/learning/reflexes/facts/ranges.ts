@@ -1,6 +1,6 @@
 import type { Episode } from '../../episode.ts'
 import type { Steps } from '../../../../base/steps.ts'
-import { numbersIn, type NumberReading } from '../../../../evidence/numbers.ts'
+import { isOfName, numbersIn, type NumberReading } from '../../../../evidence/numbers.ts'
 import { type ContextPath, valueAt } from './condition.ts'
 
 export type NumberRange = readonly [low: number, high: number]
@@ -51,7 +51,7 @@ function* textSpansOf(episodes: readonly Episode[], path: ContextPath): Steps<Te
   for (const place of places.toSorted()) {
     yield
     const values = read.map((numbers) => numbers.flatMap((number) => (number.place === place ? [number.value] : [])))
-    at.push([place, spanOf(values) ?? 'any'])
+    at.push([place, isOfName(place) ? 'any' : (spanOf(values) ?? 'any')])
   }
   const rest = read.map((numbers) => numbers.flatMap(({ place, value }) => (places.includes(place) ? [] : [value])))
   const others = rest.every((values) => values.length === 0) ? 'none' : (spanOf(rest) ?? 'any')
