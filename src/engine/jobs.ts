@@ -144,6 +144,11 @@ export class Jobs {
     return this.#parts.database.all<{ payload: string }>(sql, kind, path, value).map(({ payload }) => JSON.parse(payload) as Payload)
   }
 
+  /** Corrects retries that a fast clock left too far in the future. */
+  correct(unit: Unit, ahead_ms: number): void {
+    unit.all('UPDATE jobs SET due_at = max(?1, due_at - ?2) WHERE due_at > ?1', unit.now, ahead_ms)
+  }
+
   /** Starts jobs, including retries that became due. */
   wake(): void {
     this.#waiting = this.any

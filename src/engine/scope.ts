@@ -531,12 +531,13 @@ class OwnWork {
 
   /** Corrects times from a fast clock. The newest log entry shows how far it was ahead. */
   #correctClock(unit: Unit): void {
-    const { log, parking, outage, timers } = this.#parts
+    const { log, parking, outage, timers, jobs } = this.#parts
     const newest = log.newest()
     if (newest === null || newest <= unit.now + TOLERATED_MS) return
     const ahead_ms = newest - unit.now
     parking.correct(unit, ahead_ms)
     outage.moved(unit, ahead_ms)
+    jobs.correct(unit, ahead_ms)
     timers.correct(unit)
     // Its time becomes the newest, so nothing is corrected twice.
     unit.log({ ...scopeHead(), kind: 'clock-corrected', ahead_ms })

@@ -5,7 +5,7 @@ import { packedAmong } from '../store/packs/find.ts'
 import { MERGE_MS, mergePacks } from '../store/packs/merge.ts'
 import { sortTold, type Sorters } from '../store/packs/told.ts'
 import { batchesAfter, dropBatches, markSentAgain, msOf, nameOf, seqAt, unseenBatches } from '../store/queued.ts'
-import { overdueScopes, setWake } from '../store/scopes.ts'
+import { overdueScopes, scopesAhead, setWake } from '../store/scopes.ts'
 import { grouped, pack, LATE_MS, send } from './queue.ts'
 import { logError, warn } from '../base/warn.ts'
 import { packDatabases, storeOf } from '../store/store.ts'
@@ -29,8 +29,9 @@ export async function sweep(env: Env, now: number, { retention = [], features = 
   for (const { name, db } of databases) await step(`merging packs in ${name}`, () => mergePacks(db, now, MERGE_MS / databases.length))
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
-    const overdue = await overdueScopes(storeOf(env), now - OVERDUE_MS)
-    return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
+    const db = storeOf(env)
+    const late = [...(await overdueScopes(db, now - OVERDUE_MS)), ...(await scopesAhead(db, now + OVERDUE_MS))]
+    return (await Promise.all(late.map((scope) => poke(env, scope, now)))).filter(Boolean).length
   })
   // A step of a feature may be slow: lost events and overdue scopes come first (G1).
   const steps: Record<string, number> = {}
@@ -50,6 +51,9 @@ export const sortersOf = (features: readonly DeploymentFeature[]): Sorters =>
  * that has arrived in part, for a while: without newer ones nothing else would tell of its loss.
  */
 async function sendAgain(env: Env, now: number): Promise<number> {
+  // A clock that was ahead sent the batch: its id has no place among the ids of now.
+  const isAhead = (id: string) => msOf(BigInt(id)) > now + SKEW_MS
+  const isWaitAhead = (id: string, due_at: number) => isAhead(id) && due_at > msOf(BigInt(id))
   const late: { id: string; isPartial: boolean; attempts: number }[] = []
   let reached: bigint | null = null
   for (let after: string | undefined = '-1'; after !== undefined;) {
@@ -65,13 +69,13 @@ async function sendAgain(env: Env, now: number): Promise<number> {
       missing.filter((batch) => batch.missing === 0).map(({ id }) => id),
     )
     for (const { id, due_at, attempts, events, missing: count } of missing) {
-      if (count < events) reached = BigInt(id)
-      if (count > 0 && due_at < now) late.push({ id, isPartial: count < events, attempts })
+      if (count < events && !isAhead(id)) reached = BigInt(id)
+      if (count > 0 && (due_at < now || isWaitAhead(id, due_at))) late.push({ id, isPartial: count < events, attempts })
     }
     after = page.length < PAGE ? undefined : page.at(-1)?.id
   }
   const passed = reached === null ? null : reached - BigInt(seqAt(SKEW_MS))
-  const isPassed = (id: string) => passed === null || BigInt(id) < passed
+  const isPassed = (id: string) => passed === null || isAhead(id) || BigInt(id) < passed
   const arriving = late.filter(({ id, isPartial, attempts }) => !isPassed(id) && isPartial && attempts === 0)
   await markSentAgain(
     storeOf(env),
@@ -130,10 +134,10 @@ async function step(name: string, work: () => Promise<number>): Promise<number> 
   }
 }
 
-async function poke(env: Env, scope: string): Promise<boolean> {
+async function poke(env: Env, scope: string, now: number): Promise<boolean> {
   try {
     const { wake_at } = await env.SCOPE.getByName(scope).poke()
-    await setWake(storeOf(env), scope, wake_at)
+    await setWake(storeOf(env), { scope, wake_at, now })
     return true
   } catch (error) {
     warn({ message: 'failed to wake an overdue scope; the next sweep will retry', scope, error })

@@ -32,12 +32,18 @@ const SCOPE_COLUMNS = [
   ...(['model_answered_at', 'model_failing_since', 'model_failures', 'model_error', 'model_ask_at', 'redact'] as const),
 ] satisfies readonly (keyof ScopeReport)[]
 
+/**
+ * A newer report overtakes an older one by less: what is older still was made after a clock was set
+ * back.
+ */
+const OVERTAKEN_MS = 300_000
+
 const UPSERT_SCOPES = `INSERT INTO scopes (${SCOPE_COLUMNS.join(', ')})
     SELECT ${SCOPE_COLUMNS.map((name) => `value->>'${name}'`).join(', ')} FROM json_each(?1) WHERE true
   ON CONFLICT (scope) DO UPDATE SET ${SCOPE_COLUMNS.slice(1)
     .map((name) => `${name} = excluded.${name}`)
     .join(', ')}
-  WHERE excluded.updated_at >= scopes.updated_at`
+  WHERE excluded.updated_at >= scopes.updated_at OR excluded.updated_at < scopes.updated_at - ${OVERTAKEN_MS}`
 
 /** The statements that write the rows of scopes; a stale row changes nothing. */
 export function scopeStatements(db: D1Database, scopes: readonly ScopeReport[]): D1PreparedStatement[] {

@@ -6,6 +6,8 @@ import { fireShare } from '../features/statistics/contract/statistics.ts'
 import { prefixOf } from '../contract/principal.ts'
 import { within } from './events.ts'
 import { scopeTotals, sortStatisticsNow } from '../features/statistics/store/packed.ts'
+import { FULL } from './packs/rows.ts'
+import { seqAt } from './queued.ts'
 import { scopes } from './schema.ts'
 
 const MOST_OVERDUE = 100
@@ -97,6 +99,23 @@ export async function overdueScopes(db: D1Database, before: number): Promise<str
   return rows.map(({ scope }) => scope)
 }
 
+/**
+ * Scopes that reported after `after`, by a clock that was ahead, and have an alarm that it set. All
+ * are read, unless no event is as new.
+ */
+export async function scopesAhead(db: D1Database, after: number): Promise<string[]> {
+  const newer = `SELECT 1 FROM events WHERE seq > CAST(?1 AS INTEGER)
+    UNION ALL SELECT 1 FROM packs WHERE id > CAST(?1 AS INTEGER) AND id < ${FULL}
+    UNION ALL SELECT 1 FROM packs WHERE id > CAST(?1 AS INTEGER) + ${FULL} LIMIT 1`
+  if ((await db.prepare(newer).bind(seqAt(after)).first()) === null) return []
+  const rows = await drizzle(db)
+    .select({ scope: scopes.scope })
+    .from(scopes)
+    .where(and(gt(scopes.updated_at, after), isNotNull(scopes.wake_at)))
+    .limit(MOST_OVERDUE)
+  return rows.map(({ scope }) => scope)
+}
+
 /** Scopes that learn by themselves and were started before `before`; notes a start at `now`. */
 export async function startLearning(
   db: D1Database,
@@ -115,8 +134,13 @@ export async function forgetScopes(db: D1Database, before: number, limit: number
   return (await db.prepare(statement).bind(before, limit).run()).meta.changes
 }
 
-export async function setWake(db: D1Database, scope: string, wake_at: number | null): Promise<void> {
-  await drizzle(db).update(scopes).set({ wake_at }).where(eq(scopes.scope, scope))
+/** Notes the alarm of a scope that was woken at `now`, which its last report does not follow. */
+export async function setWake(
+  db: D1Database,
+  { scope, wake_at, now }: { scope: string; wake_at: number | null; now: number },
+): Promise<void> {
+  const updated_at = sql`min(${scopes.updated_at}, ${now})`
+  await drizzle(db).update(scopes).set({ wake_at, updated_at }).where(eq(scopes.scope, scope))
 }
 
 /** The fields that the settings of these scopes hide, of those that name any. */

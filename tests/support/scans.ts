@@ -71,6 +71,7 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
   [/^SELECT min\(place\) AS place FROM pack_index GROUP BY/, 'the index of packs, once a pack is full'],
   [/^DELETE FROM pack_index WHERE accepted_at </, 'the index of packs, once retention has taken some'],
   [/^SELECT count\(\*\) AS n FROM queued WHERE due_at </, 'the batches in flight, for a page of health'],
+  [/^select "scope" from "scopes" where \("scopes"."updated_at" > \? and/, 'after a clock that was ahead, until it would be that late'],
   [/^select count\(\*\) from "scopes"/, 'the number of scopes, counted in an index'],
   [/^select max\("model_answered_at"\) from "scopes"/, 'a page of health'],
   [/^select sum\("spans_exported"\), sum\("spans_dropped"\) from "scopes"/, 'a scrape of metrics'],

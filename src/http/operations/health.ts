@@ -75,13 +75,13 @@ type Told = NonNullable<DeploymentFeature['health']>
 
 /** The route is open, so each isolate queries D1 and the queue at most once per second. */
 const FRESH_MS = 1000
-const recent = new WeakMap<Env, { until: number; found: Awaited<ReturnType<typeof parts>> }>()
+const recent = new WeakMap<Env, { at: number; found: Awaited<ReturnType<typeof parts>> }>()
 
 async function recentParts(env: Env, features: readonly DeploymentFeature[]) {
   const known = recent.get(env)
-  if (known && Date.now() < known.until) return known.found
+  if (known && Math.abs(Date.now() - known.at) < FRESH_MS) return known.found
   const found = await readyParts(env, features)
-  recent.set(env, { until: Date.now() + FRESH_MS, found })
+  recent.set(env, { at: Date.now(), found })
   return found
 }
 

@@ -106,6 +106,25 @@ describe('the job lane', () => {
     expect(parked).toEqual([])
   })
 
+  test('retries a job in the pause that it has left once a clock that was ahead is corrected', async () => {
+    const begun: string[] = []
+    const { jobs, unit, add } = started()
+    jobs.handle('action', hanging(begun, { run: async ({ key }) => (begun.push(key), { again_ms: 30_000 }) }))
+    now += 3_600_000
+    add('action', 'a')
+    jobs.run()
+    await settled()
+    now -= 3_600_000
+    const again = started()
+    again.jobs.handle('action', hanging(begun))
+    unit((open) => again.jobs.correct(open, 3_600_000))
+    expect(again.due()).toBe(now + 30_000)
+    now += 30_000
+    again.jobs.wake()
+    await settled()
+    expect(begun).toEqual(['a', 'a'])
+  })
+
   test('gives a job up that the object died of too often, and parks it', async () => {
     const begun: string[] = []
     const given_up: string[] = []

@@ -7,7 +7,8 @@ import worker from '../../support/worker.ts'
 import { consumeEvents, enqueue, pack } from '../../../src/events/queue.ts'
 import { listEvents } from '../../../src/store/events.ts'
 import { scopeTotals } from '../../../src/features/statistics/store/packed.ts'
-import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
+import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
+import { scopeStatements } from '../../../src/store/scope-rows.ts'
 import { scopeExists } from '../../../src/store/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 import { sweep as sweepWith } from '../../../src/events/sweep.ts'
@@ -483,6 +484,20 @@ describe('the sweep', () => {
     await env.DB.exec('DELETE FROM queued')
   })
 
+  test('sends again what a clock sent that was ahead, although the queue delivers what is sent now', async () => {
+    const [ahead, had, rest] = [freshScope(), freshScope(), freshScope()]
+    const now = Date.now()
+    const [a, b] = [note(had, 'a'), note(rest, 'b')]
+    await noteQueued(env.DB, [{ id: newBatchId(now + 3_600_000), events: [note(ahead, 'ahead')] }], now + 3_630_000)
+    await noteQueued(env.DB, [{ id: newBatchId(now - 1000), events: [a, b] }], now + 29_000)
+    await stubOf(had).accept([a], 'http')
+    await until(async () => row(had), 'D1 knows what arrived of the newer batch')
+    expect((await sweep(env, now)).sent_again).toBe(1)
+    expect((await sweep(env, now + 1000)).sent_again).toBe(0)
+    await until(async () => (await listed(ahead))[0]?.status === 'completed', 'it is delivered')
+    await env.DB.exec('DELETE FROM queued')
+  })
+
   test('sends the rest of a batch again that arrived in part, and then what the queue lost after it, although nothing newer comes', async () => {
     const [had, rest, after] = [freshScope(), freshScope(), freshScope()]
     const now = Date.now()
@@ -534,6 +549,39 @@ describe('the sweep', () => {
       .run()
     expect((await sweep(env, Date.now())).poked).toBe(1)
     expect((await sweep(env, Date.now())).poked).toBe(0)
+  })
+
+  test('wakes a scope that reported by a clock that was ahead, once', async () => {
+    const HOUR = 3_600_000
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.setTimer('beat', { every_s: 3600 }, 'ops')
+    await stub.accept([note(scope, 'a')], 'http')
+    await until(async () => row(scope), 'D1 knows the scope')
+    await env.DB.prepare('UPDATE scopes SET updated_at = updated_at + ?2, wake_at = wake_at + ?2 WHERE scope = ?1')
+      .bind(scope, 2 * HOUR)
+      .run()
+    expect((await sweep(env, Date.now())).poked).toBe(0)
+    const later = Date.now() + 2 * HOUR
+    const newest = `INSERT INTO events (seq, id, scope, type, payload, status, accepted_at) VALUES (CAST(? AS INTEGER), 'ahead', ?, ?, '{}', ?, ?)`
+    await env.DB.prepare(newest).bind(seqAt(later), scope, 'test.note', 'completed', later).run()
+    expect((await sweep(env, Date.now())).poked).toBe(1)
+    expect((await sweep(env, Date.now())).poked).toBe(0)
+    await env.DB.prepare(`DELETE FROM events WHERE id = 'ahead'`).run()
+  })
+
+  test('believes the report of a scope after its clock was set back, and none that a newer one overtook', async () => {
+    const scope = freshScope()
+    const now = Date.now()
+    const report = async (updated_at: number, open: number) => {
+      const counts = { agent: 'test', wake_at: null, parked: 0, spans_exported: 0, spans_dropped: 0 }
+      await env.DB.batch(scopeStatements(env.DB, [{ scope, open, updated_at, ...counts }]))
+      return env.DB.prepare('SELECT open FROM scopes WHERE scope = ?').bind(scope).first<number>('open')
+    }
+    expect(await report(now, 1)).toBe(1)
+    expect(await report(now - 1000, 2)).toBe(1)
+    expect(await report(now - 3_600_000, 3)).toBe(3)
+    expect(await report(now - 3_599_000, 4)).toBe(4)
   })
 
   test('forgets in D1 until nothing is left, whatever came in, but no dead letter, no open event, and nothing for a clock that was ahead', async () => {

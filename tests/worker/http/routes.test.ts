@@ -497,6 +497,19 @@ describe('health', () => {
     })
   })
 
+  test('is asked again after the clock was set back', async () => {
+    const first = vi.fn<() => Promise<unknown>>(async () => null)
+    const bindings = Object.assign({}, env, { DB: { prepare: () => ({ first }) } })
+    const ready = async () => (await app.fetch(new Request('https://reflex.test/health/ready'), bindings, createExecutionContext())).text()
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 3_600_000)
+    await ready()
+    const asked = first.mock.calls.length
+    clock.mockRestore()
+    await ready()
+    expect(asked).toBeGreaterThan(0)
+    expect(first.mock.calls.length).toBe(asked * 2)
+  })
+
   test('is reported in detail', async () => {
     const scope = freshScope('depth')
     await call(scopePath(scope), { method: 'PATCH', json: { consumer: 'pull' } })

@@ -355,6 +355,22 @@ describe('a clock that was ahead', () => {
     expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
   })
 
+  test('holds up no job that is to be tried again', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await sendAndSettle(stub, note(scope, 'a'))
+    const columns = 'seq integer PRIMARY KEY NOT NULL, kind text, key text, payload text, locks text, attempts integer, due_at integer'
+    await inObject(stub, ({ storage }) => {
+      storage.sql.exec(`CREATE TABLE jobs (${columns})`)
+      // A job of a feature that the deployment left out: nothing runs it.
+      const job = `'left-out', 'a', '{}', '[]', 1, max(at) + ${DAY_MS + 30_000} FROM log`
+      storage.sql.exec(`INSERT INTO jobs (kind, key, payload, locks, attempts, due_at) SELECT ${job}`)
+    })
+    await wakeAfter(stub)
+    await within(stub, 'SELECT due_at AS at FROM jobs', 30_000)
+    expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
+  })
+
   test('has nothing forgotten that is open, in the context, or not yet told to D1', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
