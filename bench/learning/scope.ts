@@ -30,6 +30,7 @@ import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
 import { countAct, countAnswer, occasionOf } from '../../src/evidence/draw.ts'
+import { valuesIn } from '../../src/evidence/values.ts'
 import {
   type Bundle,
   bundlesOf,
@@ -102,11 +103,12 @@ export class LearningScope {
     return fired === null ? { acts, by: 'teacher' } : { acts: fired.acts, by: 'reflex' }
   }
 
-  #draws(fired: Acted, { id: event_id }: Item): boolean {
+  #draws(fired: Acted, { id: event_id, saw }: Item): boolean {
     const known = paceOf(fired.bundle, fired)
     const { id: salt, risk } = fired
-    const occasion = occasionOf(known, { event_id, salt, share: this.#settings.audit, risk, is_new: false })
-    putPace(fired.bundle, fired, countAct(known, occasion))
+    const values = risk === 'inside' ? [] : valuesIn(saw.event)
+    const occasion = occasionOf(known, { event_id, salt, share: this.#settings.audit, risk, is_new: false, values })
+    putPace(fired.bundle, fired, countAct(known, occasion, values))
     return occasion !== null
   }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { AuditOccasion } from '../contract/feedback.ts'
 import type { AuditPace } from '../contract/reports/reflex-report.ts'
 import type { Risk } from '../contract/risk.ts'
+import { countValues } from './values.ts'
 
 /** A number in [0, 1) that depends on the text alone: the same in a replay. */
 export const unitHash = (text: string): number =>
@@ -23,7 +24,13 @@ const FIRST = 5
  */
 const MOST_UNAUDITED = 20
 
-type Act = { event_id: string; salt: string; share: number; risk: Risk; is_new: boolean }
+/**
+ * An audit that is due soon is of an act with a value of which as many acts went by without one: a
+ * change that concerns one value alone is not found by audits of the others.
+ */
+const SOON_DUE = 10
+
+type Act = { event_id: string; salt: string; share: number; risk: Risk; is_new: boolean; values?: readonly string[] }
 type Counts = Omit<AuditPace, 'proof'>
 
 /** The share of decisions that a draw audits. */
@@ -36,20 +43,23 @@ export const isAwaited = ({ acts, judged = 0 }: Counts): boolean => acts - judge
  * Why the next act is audited, or null: it is not. A share of 0 turns audits off, except for what
  * reaches outside: there new values and one act in twenty are audited at any share.
  */
-export function occasionOf(pace: Counts, { event_id, salt, share, risk, is_new }: Act): AuditOccasion | null {
-  const { acts, unaudited, doubted = 0 } = pace
+export function occasionOf(pace: Counts, { event_id, salt, share, risk, is_new, values = [] }: Act): AuditOccasion | null {
+  const { acts, unaudited, doubted = 0, values: counts = {} } = pace
   const reaches = risk !== 'inside'
   if (is_new && (reaches || share > 0)) return 'new'
   if (isAudited(event_id, { share: shareFor(risk, share), salt })) return 'drawn'
   if (share > 0 && isAudited(event_id, { share: FIRST / (acts - doubted + 1), salt })) return 'first'
-  return reaches && (unaudited + 1 >= MOST_UNAUDITED || isAwaited(pace)) ? 'due' : null
+  const isDue = (count: number): boolean => count + 1 >= MOST_UNAUDITED
+  const isStale = unaudited + 1 >= SOON_DUE && values.some((value) => isDue(counts[value] ?? 0))
+  return reaches && (isStale || isDue(unaudited) || isAwaited(pace)) ? 'due' : null
 }
 
-/** The pace after one more act. */
-export const countAct = (pace: AuditPace, occasion: AuditOccasion | null): AuditPace => ({
+/** The pace after one more act. `values`: of its event, if it reaches outside. */
+export const countAct = (pace: AuditPace, occasion: AuditOccasion | null, values: readonly string[] = []): AuditPace => ({
   ...pace,
   acts: pace.acts + 1,
   unaudited: occasion === null ? pace.unaudited + 1 : 0,
+  ...(values.length > 0 && { values: countValues(pace.values ?? {}, values, occasion !== null) }),
 })
 
 /** The pace after the audit of an act was answered. */

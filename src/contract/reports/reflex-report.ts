@@ -61,6 +61,14 @@ export type EvaluationReport = Omit<z.infer<typeof evaluation>, 'truncated'>
 /**
  * The audits of the acts of one kind since its proof, which `proof` identifies. `unaudited`: acts
  * since the last audit. `judged`: the last act of which an audit was answered; `doubted`: the acts
- * when one disagreed. Both are missing in older rows.
+ * when one disagreed. `values`: acts outside since the last audit of one with this value. All three
+ * are missing in older rows.
  */
-export type AuditPace = { proof: number; acts: number; unaudited: number; judged?: number; doubted?: number }
+export type AuditPace = {
+  proof: number
+  acts: number
+  unaudited: number
+  judged?: number
+  doubted?: number
+  values?: Readonly<Record<string, number>>
+}

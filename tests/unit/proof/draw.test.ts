@@ -13,6 +13,15 @@ describe('an act', () => {
     expect(occasionOf({ ...late, unaudited: 19 }, { ...act, risk: 'inside' })).toBeNull()
   })
 
+  test('that is due soon is audited if nineteen with one of its values were not', () => {
+    const stale = { ...late, unaudited: 9, values: { north: 19, small: 3 } }
+    expect(occasionOf(stale, { ...act, values: ['small', 'north'] })).toBe('due')
+    expect(occasionOf(stale, { ...act, values: ['small', 'south'] })).toBeNull()
+    expect(occasionOf({ ...stale, values: { north: 18 } }, { ...act, values: ['north'] })).toBeNull()
+    expect(occasionOf({ ...stale, unaudited: 8 }, { ...act, values: ['north'] })).toBeNull()
+    expect(occasionOf(stale, { ...act, risk: 'inside', values: ['north'] })).toBeNull()
+  })
+
   test('with a new value is audited where it reaches outside, and inside unless audits are off', () => {
     const is_new = { ...act, is_new: true }
     expect(occasionOf(late, is_new)).toBe('new')
@@ -54,6 +63,9 @@ describe('an act', () => {
   test('is counted, and an audit begins the count of those without one again', () => {
     expect(countAct({ proof: 7, acts: 3, unaudited: 2 }, null)).toEqual({ proof: 7, acts: 4, unaudited: 3 })
     expect(countAct({ proof: 7, acts: 3, unaudited: 2 }, 'drawn')).toEqual({ proof: 7, acts: 4, unaudited: 0 })
+    const pace = { proof: 7, acts: 3, unaudited: 2, values: { north: 2, small: 1 } }
+    expect(countAct(pace, null, ['north', 'south']).values).toEqual({ north: 3, small: 1, south: 1 })
+    expect(countAct(pace, 'drawn', ['north', 'south']).values).toEqual({ small: 1 })
   })
 })
 

@@ -7,6 +7,7 @@ import type { EntryHead, Usage } from '../../../contract/log-entry.ts'
 import type { DryView } from '../../../contract/dry-turn.ts'
 import { countAct, occasionOf } from '../../../evidence/draw.ts'
 import { noveltyOf, traitsOf } from '../../../evidence/novelty.ts'
+import { valuesIn } from '../../../evidence/values.ts'
 import type { ReactionDecision, Fire } from '../../../reflexes/decide.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Applied, ScopeFeature, Next } from '../../../engine/feature.ts'
@@ -117,9 +118,10 @@ export class Audits implements ScopeFeature {
     const pace = records.pace(version, kind, proof.seq)
     const is_new = proof.values !== undefined && noveltyOf(proof.values, traitsOf(event)) !== null
     const { audit_share: share } = settings().learning
-    const drawn = occasionOf(pace, { event_id: event.id, salt: `${secret} ${version.hash}`, share, risk: proof.risk, is_new })
+    const values = proof.risk === 'inside' ? [] : valuesIn(event)
+    const drawn = occasionOf(pace, { event_id: event.id, salt: `${secret} ${version.hash}`, share, risk: proof.risk, is_new, values })
     const occasion = drawn !== null && waitingAudits(database) >= MOST_WAITING ? null : drawn
-    const after = countAct(pace, occasion)
+    const after = countAct(pace, occasion, values)
     records.paced(version, kind, after)
     return occasion && { occasion, pace: { kind, proof: proof.seq, act: after.acts } }
   }

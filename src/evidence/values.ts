@@ -1,0 +1,58 @@
+import { fnv1a } from '../base/fnv1a.ts'
+import { foldCase } from '../base/fold-case.ts'
+import { isJsonFields } from '../base/json.ts'
+import { NAMING } from './novelty.ts'
+
+const LONGEST_TEXT = 500
+const MOST_VALUES = 32
+const DEEPEST = 3
+/** Numbers, and words with three digits, which name one thing, are alike. */
+const NAMED = /^\d\d+$|\d\D*\d\D*\d/
+
+/**
+ * The values of an event that come again, by which a decision may differ: the words of its texts,
+ * what is true or false, and single digits, each as a short hash with the place where it stands.
+ */
+export function valuesIn(event: object): string[] {
+  const found = new Set<string>()
+  for (const [name, value] of Object.entries(event)) if (!NAMING.has(name)) collect(name, value, found)
+  return Array.from(found).slice(0, MOST_VALUES)
+}
+
+function collect(path: string, value: unknown, found: Set<string>, depth = 0): void {
+  if (typeof value === 'string') for (const word of wordsIn(value)) found.add(keyOf(path, word))
+  else if (typeof value === 'boolean' || (Number.isInteger(value) && Math.abs(Number(value)) < 10)) found.add(keyOf(path, String(value)))
+  else if (depth >= DEEPEST) return
+  else if (Array.isArray(value)) for (const item of value.slice(0, MOST_VALUES)) collect(path, item, found, depth + 1)
+  else if (isJsonFields(value)) for (const [name, inner] of Object.entries(value)) collect(`${path}.${name}`, inner, found, depth + 1)
+}
+
+const wordsIn = (text: string): string[] =>
+  foldCase(text.slice(0, LONGEST_TEXT))
+    .split(/[^\p{L}\p{N}]+/u)
+    .flatMap((word) => (word === '' ? [] : [NAMED.test(word) ? '#' : word]))
+
+/** Two values may share a hash: each counts for the other then. */
+const keyOf = (path: string, word: string): string => (fnv1a(`${path} ${word}`) % 36 ** 4).toString(36)
+
+/** Acts since the last audit, by value. */
+export type Unaudited = Readonly<Record<string, number>>
+
+/** Values that are counted; rarer ones are forgotten first. */
+const MOST_COUNTED = 64
+
+/** The counts after one more act with these values, which was audited or not. */
+export function countValues(before: Unaudited, values: readonly string[], isAudited: boolean): Unaudited {
+  const after = new Map(Object.entries(before))
+  for (const value of values) {
+    const count = isAudited ? 0 : (after.get(value) ?? 0) + 1
+    after.delete(value)
+    if (count > 0) after.set(value, count)
+  }
+  if (after.size <= MOST_COUNTED) return Object.fromEntries(after)
+  // The last ones were seen last: a sort keeps their order.
+  const kept = Array.from(after)
+    .toSorted(([, one], [, other]) => one - other)
+    .slice(-MOST_COUNTED)
+  return Object.fromEntries(kept)
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { countAct, occasionOf } from '../../../src/evidence/draw.ts'
+import { countValues, valuesIn } from '../../../src/evidence/values.ts'
+import type { AuditPace } from '../../../src/contract/reports/reflex-report.ts'
+
+const event = (fields: object) => ({ id: 'e1', type: 'mail', timestamp: 'now', ...fields })
+const valuesOf = (fields: object) => valuesIn(event(fields))
+
+test('the values of an event are its words, what is true or false and single digits, by their places', () => {
+  expect(valuesOf({ zone: 'North' })).toEqual(valuesOf({ zone: 'north' }))
+  expect(valuesOf({ zone: 'north' })).not.toEqual(valuesOf({ from: 'north' }))
+  expect(valuesOf({ zone: 'north west' })).toEqual(expect.arrayContaining(valuesOf({ zone: 'west' })))
+  expect(valuesOf({ level: 3, loud: true, by: { role: 'nurse' }, tags: ['a', 'b'] })).toHaveLength(valuesOf({}).length + 5)
+  expect(valuesOf({ weight: 30.5, age: 47 })).toEqual(valuesOf({}))
+})
+
+test('names of things with several digits are all the same value, and the id of an event is not one', () => {
+  expect(valuesOf({ parcel: 'PCL-4001' })).toEqual(valuesOf({ parcel: 'PCL-4002' }))
+  expect(valuesIn({ ...event({}), id: 'e2' })).toEqual(valuesOf({}))
+})
+
+test('values that come once are forgotten before those that come again', () => {
+  let counts = countValues({}, ['north'], false)
+  for (let at = 0; at < 1000; at += 1) counts = countValues(counts, [`once ${at}`, ...(at % 30 === 0 ? ['north'] : [])], false)
+  expect(counts).toMatchObject({ north: 35, 'once 999': 1 })
+  expect(Object.keys(counts)).toHaveLength(64)
+})
+
+/** The wrong acts until an audit sees one, where each act on one of eighteen zones is wrong. */
+function wrongActs(life: number, knowsValues: boolean): number {
+  let pace: AuditPace = { proof: 1, acts: 2000, unaudited: life % 20, judged: 2000 }
+  let wrong = 0
+  for (let at = -1000; ; at += 1) {
+    const zone = (at * 7 + life) % 18
+    const values = knowsValues ? [`zone ${zone}`] : []
+    const occasion = occasionOf(pace, { event_id: `${life} ${at}`, salt: 's', share: 0.02, risk: 'outside', is_new: false, values })
+    pace = { ...countAct(pace, occasion, values), judged: pace.acts }
+    if (at < 0 || zone !== 5) continue
+    if (occasion !== null) return wrong + 1
+    wrong += 1
+  }
+}
+
+test('where the decision on one value changes, an audit sees it after at most 40 wrong acts, and 11 on average', () => {
+  const lives = Array.from({ length: 300 }, (_, life) => life)
+  const of = (knowsValues: boolean) => lives.map((life) => wrongActs(life, knowsValues))
+  const mean = (all: readonly number[]) => all.reduce((sum, one) => sum + one, 0) / all.length
+  expect(Math.max(...of(true))).toBeLessThanOrEqual(40)
+  expect(mean(of(true))).toBeLessThan(11)
+  expect(mean(of(false))).toBeGreaterThan(12)
+})
