@@ -115,7 +115,8 @@ export class Follower {
 
   #opened(seq: number): void {
     clearTimeout(this.#opening)
-    this.#last_seq ??= seq
+    // An earlier place than this client had means that the scope has a new log.
+    if (this.#last_seq === null || seq < this.#last_seq) this.#last_seq = seq
     this.#tries = 0
     this.#isOpen = true
     this.#options.onOpen?.()

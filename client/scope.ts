@@ -38,6 +38,8 @@ class ScopeLine {
   #connection: Connection | null = null
   #opened = Promise.withResolvers<void>()
   #users = 0
+  /** The `seq` at which the last connection broke, or at which the first was to begin. */
+  #place: number | null = null
   #linger: ReturnType<typeof setTimeout> | undefined
   status: ScopeStatus = 'idle'
 
@@ -86,6 +88,7 @@ class ScopeLine {
 
   #open(after: number | undefined): void {
     this.#opened = Promise.withResolvers()
+    this.#place = after ?? null
     this.#become('connecting')
     this.#connection = connectScope({
       ...this.#options,
@@ -94,10 +97,12 @@ class ScopeLine {
       onDelta: (delta) => this.#seats.forEach(({ listener }) => listener.onDelta?.(delta)),
       onError: (error) => this.#seats.forEach(({ listener }) => listener.onError?.(error)),
       onOpen: () => {
+        this.#rewind()
         this.#opened.resolve()
         this.#become('live')
       },
       onClose: (ended) => {
+        this.#place = this.last_seq
         if (!ended) return this.status === 'connecting' ? undefined : this.#become('reconnecting')
         this.#connection = null
         this.#become(this.#users === 0 ? 'idle' : 'closed', ended)
@@ -105,6 +110,13 @@ class ScopeLine {
         this.#seats.clear()
       },
     })
+  }
+
+  /** Lets all seats hear a log that replaced the one before: its entries have lower numbers. */
+  #rewind(): void {
+    const last = this.last_seq
+    if (last === null || this.#place === null || last >= this.#place) return
+    for (const seat of this.#seats) seat.last = Math.min(seat.last, last)
   }
 
   #become(status: ScopeStatus, error?: Error): void {

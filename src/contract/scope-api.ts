@@ -130,7 +130,7 @@ export type Connect = {
 export type AnswerPart = { turn_id: string; from: number; content: string }
 
 /** Close codes. `keyDeleted`: do not reconnect. `tooFarBehind`: the client is too slow. */
-export const keyDeleted = { code: 4401, reason: 'the key that opened this socket was deleted' } as const
+export const keyDeleted = { code: 4401, reason: 'the key that opened this socket was deleted or has expired' } as const
 export const tooFarBehind = {
   code: 4008,
   reason: 'too much is unread: send each mark frame back, and resume with ?after=SEQ',

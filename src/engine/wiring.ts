@@ -1,7 +1,7 @@
 import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
 import type { Event } from '../core/event.ts'
 import { cleanEvent } from '../events/parse-event.ts'
-import { existingKeys } from '../store/access/keys.ts'
+import { validKeys } from '../store/access/keys.ts'
 import { keepingPrograms } from './log/log-parts.ts'
 import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
@@ -45,7 +45,7 @@ export function compose(host: ScopeHost) {
 /** Wires the connections that clients keep open. */
 function composeLive(parts: Skilled) {
   const { db, scope, now } = parts
-  const key_check = new KeyCheck({ scope, existing: (keys) => existingKeys(db, keys), now })
+  const key_check = new KeyCheck({ scope, valid: (keys) => validKeys(db, keys, now()), now })
   const streams = new Streams({ ...parts, key_check })
   const sockets = new Sockets({ ...parts, key_check, streams })
   return { key_check, sockets, streams }

@@ -16,14 +16,14 @@ const TIMEOUT_MS = 10_000
 type Connections = { readonly keys: readonly string[]; end: (keys: ReadonlySet<string>) => void }
 type KeyCheckParts = {
   scope: string
-  /** Returns the keys that still exist. */
-  existing: (keys: string[]) => Promise<Set<string>>
+  /** Returns the keys that still exist and have not expired. */
+  valid: (keys: string[]) => Promise<Set<string>>
   now: () => number
 }
 
 /**
- * Closes connections soon after their key is deleted: while they are in use, checks at most once a
- * minute that their keys exist. Keys never change.
+ * Closes connections soon after their key is deleted or expires: while they are in use, checks at
+ * most once a minute that their keys are valid. Keys never change.
  */
 export class KeyCheck {
   readonly #parts: KeyCheckParts
@@ -48,16 +48,16 @@ export class KeyCheck {
   }
 
   async #check(): Promise<void> {
-    const { scope, existing } = this.#parts
+    const { scope, valid } = this.#parts
     // The bootstrap key is in no table.
     const keys = new Set(this.#connections.flatMap((some) => some.keys))
     keys.delete(ADMIN_KEY_ID)
     if (keys.size === 0) return
     try {
-      const found = await withDeadline(() => existing([...keys]), { timeout_ms: TIMEOUT_MS, what: 'D1' })
+      const found = await withDeadline(() => valid([...keys]), { timeout_ms: TIMEOUT_MS, what: 'D1' })
       // Only keys that were queried: a connection may have opened meanwhile.
-      const deleted = new Set([...keys].filter((key) => !found.has(key)))
-      for (const some of this.#connections) some.end(deleted)
+      const gone = new Set([...keys].filter((key) => !found.has(key)))
+      for (const some of this.#connections) some.end(gone)
     } catch (error) {
       warn({
         message: 'could not check the keys of open connections; the next check retries',
@@ -67,6 +67,12 @@ export class KeyCheck {
     }
   }
 }
+
+/**
+ * The place after which a client gets entries. A place beyond the end is of another log, which may
+ * have been deleted: nothing would come until this log is as long.
+ */
+export const placeIn = (asked: number, last: number): number => Math.min(asked, last)
 
 type SocketsParts = {
   context: DurableObjectState
@@ -128,10 +134,11 @@ export class Sockets {
     return this.feed.hears(sender)
   }
 
-  connect({ after, ...connect }: Connect): Response {
+  connect({ after: asked, ...connect }: Connect): Response {
     if (this.count >= limits.sockets_per_scope) return new Response(null, { status: 503 })
     const { 0: client, 1: server } = new WebSocketPair()
     const { last } = this.#parts.log
+    const after = asked === null ? null : placeIn(asked, last)
     const counts = { sent: 0, marked: 0, read: 0, closing: false }
     const attachment: Attachment = { ...connect, ...counts, cursor: after, live_after: last }
     this.#parts.context.acceptWebSocket(server)

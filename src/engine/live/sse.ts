@@ -1,7 +1,7 @@
 import { limits } from '../../base/limits.ts'
 import type { AnswerPart, Connect } from '../../contract/scope-api.ts'
 import type { Log } from '../log/log.ts'
-import type { KeyCheck } from './sockets.ts'
+import { placeIn, type KeyCheck } from './sockets.ts'
 
 const PAGE = 200
 /** Characters of answers that wait for one reader. Others are dropped: the log has the answer. */
@@ -60,7 +60,7 @@ export class Streams {
     if (this.#readers.size >= limits.streams_per_scope) return new Response(null, { status: 503 })
     const encoder = new TextEncoder()
     const { last } = this.#parts.log
-    const cursor = after ?? last
+    const cursor = placeIn(after ?? last, last)
     const held = parts === true ? (so_far ? [{ ...so_far, after: last }] : []) : null
     const reader: Reader = { key_id, cursor, given_at: this.#parts.now(), held, wake: () => {}, end: () => {}, drop: () => {} }
     const stream = new ReadableStream<Uint8Array>(
@@ -68,7 +68,7 @@ export class Streams {
         start: (controller) => {
           reader.end = () => {
             try {
-              controller.enqueue(encoder.encode(': the key that opened this stream was deleted\n\n'))
+              controller.enqueue(encoder.encode(': the key that opened this stream was deleted or has expired\n\n'))
               controller.close()
             } catch {
               // The stream is broken already.

@@ -30,11 +30,14 @@ export async function noteUse(database: D1Database, key: { id: string; used_at?:
   }
 }
 
-export async function existingKeys(database: D1Database, ids: readonly string[]): Promise<Set<string>> {
+/** Returns the keys of `ids` that exist and have not expired by `now`. */
+export async function validKeys(database: D1Database, ids: readonly string[], now: number): Promise<Set<string>> {
   const rows = await drizzle(database)
     .select({ id: keys.id })
     .from(keys)
-    .where(sql`${keys.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`)
+    .where(
+      sql`${keys.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)})) AND (${keys.expires_at} IS NULL OR ${keys.expires_at} > ${now})`,
+    )
   return new Set(rows.map(({ id }) => id))
 }
 

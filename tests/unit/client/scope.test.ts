@@ -90,6 +90,20 @@ test('a later subscriber reads the earlier entries first, without a gap or a dup
   endLate()
 })
 
+test('subscribers hear the entries of a log that replaced the one that they had', async () => {
+  const shared = scope()
+  const seen: number[] = []
+  shared.subscribe({ after: 7, onEntry: ({ seq }) => seen.push(seq) })
+  const socket = (await socketAt(0)).open(7)
+  socket.receive(entry(8))
+  socket.drop()
+  const again = (await socketAt(1)).open(2)
+  again.receive(entry(3))
+  again.receive(entry(4))
+  expect([seen, shared.last_seq]).toEqual([[8, 3, 4], 4])
+  shared.close()
+})
+
 test('an outcome is found whether the event ends before or after it is asked for', async () => {
   const shared = scope()
   answers = { '/events/early': () => ({ status: 'ignored', attempts: 0, error: null, outcome: { by: 'filter' } }) }

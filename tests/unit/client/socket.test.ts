@@ -44,7 +44,7 @@ test('each connection is opened with its own ticket, and resumes after the last 
   const seen: number[] = []
   const { last_seq } = connect({ after: 3, connection_id: 'bob', onEntry: ({ seq }) => seen.push(seq) })
   expect(last_seq).toBe(3)
-  const first = (await nextSocket()).open()
+  const first = (await nextSocket()).open(3)
   expect(first.url.href).toBe('ws://reflex.test/v1/scopes/team-a%2Fx/ws?ticket=t1&connection_id=bob&after=3&frames=units')
   expect(server.mock.calls[0]).toMatchObject([
     'http://reflex.test/v1/scopes/team-a%2Fx/tickets',
@@ -53,7 +53,7 @@ test('each connection is opened with its own ticket, and resumes after the last 
   first.receive(entry(4))
   first.receive(entry(5))
   first.drop()
-  const second = (await nextSocket()).open()
+  const second = (await nextSocket()).open(5)
   expect(second.url.search).toBe('?ticket=t2&connection_id=bob&after=5&frames=units')
   second.receive(entry(5))
   second.receive(entry(6))

@@ -3,12 +3,12 @@ import { KeyCheck } from '../../../../src/engine/live/sockets.ts'
 
 const MINUTE_MS = 60_000
 let now = 0
-const existing = vi.fn<(keys: string[]) => Promise<Set<string>>>()
+const valid = vi.fn<(keys: string[]) => Promise<Set<string>>>()
 const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
 
 beforeEach(() => {
   now = Date.now()
-  existing.mockReset()
+  valid.mockReset()
   warn.mockClear()
 })
 afterEach(() => vi.useRealTimers())
@@ -16,7 +16,7 @@ afterEach(() => vi.useRealTimers())
 function checkOf(...keys: string[]) {
   const ended: string[] = []
   const connections = { keys, end: (deleted: ReadonlySet<string>) => void ended.push(...deleted) }
-  const check = new KeyCheck({ scope: 's', existing, now: () => now })
+  const check = new KeyCheck({ scope: 's', valid, now: () => now })
   check.watch(connections)
   const used = async (at: number) => {
     now = at
@@ -27,38 +27,38 @@ function checkOf(...keys: string[]) {
 }
 
 test('keys are asked for once a minute at most, each once, and those that are gone end', async () => {
-  existing.mockResolvedValue(new Set(['a']))
+  valid.mockResolvedValue(new Set(['a']))
   const start = now
   const { used, ended } = checkOf('a', 'b', 'a', 'admin')
   await used(start)
   await used(start + MINUTE_MS - 1)
-  expect(existing.mock.calls).toEqual([[['a', 'b']]])
+  expect(valid.mock.calls).toEqual([[['a', 'b']]])
   await vi.waitFor(() => expect(ended).toEqual(['b']), { timeout: 20_000 })
   await used(start + MINUTE_MS)
-  expect(existing).toHaveBeenCalledTimes(2)
+  expect(valid).toHaveBeenCalledTimes(2)
 })
 
 test('keys are asked for again if the clock was set back since', async () => {
-  existing.mockResolvedValue(new Set(['a']))
+  valid.mockResolvedValue(new Set(['a']))
   const start = now
   const { used } = checkOf('a')
   await used(start)
   await used(start - 24 * 60 * MINUTE_MS)
-  expect(existing).toHaveBeenCalledTimes(2)
+  expect(valid).toHaveBeenCalledTimes(2)
 })
 
 test('of the bootstrap key alone nothing is asked', async () => {
   const { used, ended } = checkOf('admin', 'admin')
   await used(now)
-  expect(existing).not.toHaveBeenCalled()
+  expect(valid).not.toHaveBeenCalled()
   expect(ended).toEqual([])
 })
 
 test('a database that fails or stalls ends nothing, and is asked again a minute later', async () => {
   vi.useFakeTimers({ now })
   const start = now
-  existing.mockRejectedValueOnce(new Error('away')).mockReturnValueOnce(new Promise(() => {}))
-  existing.mockResolvedValueOnce(new Set())
+  valid.mockRejectedValueOnce(new Error('away')).mockReturnValueOnce(new Promise(() => {}))
+  valid.mockResolvedValueOnce(new Set())
   const { used, ended } = checkOf('a')
   await used(start)
   await used(start + MINUTE_MS)
@@ -72,7 +72,7 @@ test('a database that fails or stalls ends nothing, and is asked again a minute 
 
 test('a connection that is opened while the database answers stays', async () => {
   const { promise, resolve } = Promise.withResolvers<Set<string>>()
-  existing.mockReturnValue(promise)
+  valid.mockReturnValue(promise)
   const { keys, used, ended } = checkOf('a')
   await used(now)
   keys.push('new')

@@ -4,7 +4,7 @@ import { framesOf } from '../../../support/socket-frames.ts'
 import { adminKey, call, fetchRaw, scopePath } from '../../../support/http.ts'
 import { evict, freshScope, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 
-const DELETED = { code: 4401, reason: 'the key that opened this socket was deleted' }
+const DELETED = { code: 4401, reason: 'the key that opened this socket was deleted or has expired' }
 
 async function keyOf(name: string): Promise<{ id: string; key: string }> {
   return (await call('/v1/keys', { json: { name, roles: ['publisher', 'viewer'], scopes: ['*'] } })).body
@@ -38,6 +38,20 @@ test('a deleted key’s sockets are closed when the scope has something to tell,
     await frame('ack', ({ id }) => id === 'still here')
   }
   expect(open.map((socket) => socket.ended)).toEqual([[], []])
+})
+
+test('a key that has expired keeps no socket, one that will expire does', async () => {
+  const scope = freshScope()
+  const [over, valid] = [await keyOf('over'), await keyOf('valid')]
+  const [ending, open] = [await connect(scope, over.key), await connect(scope, valid.key)]
+  const expires = (at: number, { id }: { id: string }) => env.DB.prepare('UPDATE keys SET expires_at = ? WHERE id = ?').bind(at, id).run()
+  await expires(Date.now() - 1, over)
+  await expires(Date.now() + 3_600_000, valid)
+  await sendAndSettle(stubOf(scope), note(scope, 'told'))
+  expect(await ending.end()).toEqual(DELETED)
+  open.say('still here')
+  await open.frame('ack')
+  expect(open.ended).toEqual([])
 })
 
 test('a socket whose key was deleted while the scope slept is closed when it speaks', async () => {
@@ -87,7 +101,7 @@ test('a deleted key’s stream ends with a reason, others continue', async () =>
   const live = await read('admin')
   let text = ''
   for (let piece = await ending.read(); !piece.done; piece = await ending.read()) text += piece.value
-  expect(text).toMatch(/: the key that opened this stream was deleted\n\n$/)
+  expect(text).toMatch(/: the key that opened this stream was deleted or has expired\n\n$/)
   await sendAndSettle(stubOf(scope), note(scope, 'told'))
   let seen = ''
   while (!seen.includes('event: log')) seen += (await live.read()).value ?? ''

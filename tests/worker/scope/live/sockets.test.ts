@@ -275,6 +275,24 @@ describe('a WebSocket', () => {
   })
 })
 
+test('a client that knows a longer log than there is hears from the end of this one on, and where that is', async () => {
+  const scope = freshScope()
+  await sendAndSettle(stubOf(scope), note(scope, 'a'))
+  const { last_seq } = await stubOf(scope).state()
+  const { frame } = await connect(scope, { after: 1_000_000 })
+  expect(await frame('open')).toMatchObject({ seq: last_seq })
+  const headers = {
+    'x-reflex-connect': JSON.stringify({ connection_id: 'v', key_id: 'admin', source: 'v', may_send: false, after: 1_000_000 }),
+  }
+  const { body } = await stubOf(scope).fetch('https://scope/stream', { headers })
+  const reader = body!.pipeThrough(new TextDecoderStream()).getReader()
+  await sendAndSettle(stubOf(scope), note(scope, 'b'))
+  expect((await frame('log')).entry).toMatchObject({ seq: last_seq + 1 })
+  let text = ''
+  while (!text.includes(`id: ${last_seq + 1}\n`)) text += (await reader.read()).value ?? ''
+  await reader.cancel()
+})
+
 describe('server-sent events', () => {
   async function stream(scope: string, after: number | null) {
     const headers = { 'x-reflex-connect': JSON.stringify({ connection_id: 'v', key_id: 'admin', source: 'v', may_send: false, after }) }
