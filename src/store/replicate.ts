@@ -3,7 +3,7 @@ import type { Event } from '../core/event.ts'
 import { timeOf } from './packs/archived.ts'
 import { packedAmong, repeatedAmong } from './packs/find.ts'
 import type { PackedEvent } from './packs/format.ts'
-import { placeOf } from './packs/rows.ts'
+import { placesOf } from './packs/rows.ts'
 import { packEvents } from './packs/write.ts'
 import { insertEvents, nameOf, NEAR_MS, withoutRow } from './queued.ts'
 import { scopeStatements, type ScopeReport } from './scope-rows.ts'
@@ -63,7 +63,7 @@ export async function replicateEvents(
   const isPack = offered.length >= least_packed
   const doubted = has_forgotten ? reports.filter(isDoubted) : []
   const ordinary = isPack && doubted.length > 0 ? await unrepeated(db, offered, scope) : offered
-  const events = isPack || defer ? ordinary.map((report) => packedOf(report, scope.scope)) : []
+  const events = isPack || defer ? packedOf(ordinary, scope.scope) : []
   const is_sent = !isPack && events.length > 0 && (await defer?.(events)) === true
   const packed = new Set(isPack || is_sent ? ordinary : [])
   const others = packed.size === 0 ? reports : reports.filter((report) => !packed.has(report))
@@ -110,14 +110,17 @@ export const mayBePacked = (event: Pick<Report, 'status' | 'timestamp' | 'accept
   (event.status === 'completed' || event.status === 'ignored') && Math.abs(Date.parse(event.timestamp) - filedAt(event)) < NEAR_MS
 
 /** The ordinary ones of these events of a scope, for a pack. */
-export const packable = (reports: readonly Report[], scope: string): PackedEvent[] =>
-  reports.filter(isOrdinary).map((report) => packedOf(report, scope))
+export const packable = (reports: readonly Report[], scope: string): PackedEvent[] => packedOf(reports.filter(isOrdinary), scope)
 
-function packedOf(report: Report, scope: string): PackedEvent {
+function packedOf(reports: readonly Report[], scope: string): PackedEvent[] {
+  const placeOf = placesOf(scope)
+  return reports.map((report) => packedAt(placeOf({ filed: filedAt(report), nth: report.nth ?? 0 }), report, scope))
+}
+
+function packedAt(seq: bigint, report: Report, scope: string): PackedEvent {
   const { id, status, attempts, error, accepted_at, ended_at, revision, agent, trace_id, log_from, kinds, skills } = report
   const { id: _id, scope: _scope, type, meta, ...payload } = JSON.parse(report.payload) as Event
   const { trace_id: _trace_id, ...others } = meta
-  const seq = placeOf({ scope, filed: filedAt(report), nth: report.nth ?? 0 })
   const facts = { status, attempts, error, accepted_at, ended_at, revision, agent, trace_id, log_from, kinds, skills }
   return { seq, id, scope, type, ...facts, payload: { ...payload, meta: others }, ...(report.may_repeat && { may_repeat: true }) }
 }

@@ -38,10 +38,13 @@ export function portionsOf(events: readonly PackedEvent[]): PackedEvent[][] {
 /** A pack lists its scopes and types up to so many, so that a search can leave it out. */
 const MOST_NAMED = 100
 
-/** A place in the upper half of a millisecond, in the scope's order; each copy has the same. */
-export function placeOf({ scope, filed, nth }: { scope: string; filed: number; nth: number }): bigint {
-  const mask = PLACE_BIT - 1n
-  return BigInt(filed) * SLOT + PLACE_BIT + ((BigInt(`0x${textHash(scope)}`) + BigInt(nth)) & mask)
+/**
+ * Answers the places of a scope's events: in the upper half of a millisecond, in the scope's order.
+ * Each copy has the same.
+ */
+export function placesOf(scope: string): (event: { filed: number; nth: number }) => bigint {
+  const [mask, own] = [PLACE_BIT - 1n, BigInt(`0x${textHash(scope)}`)]
+  return ({ filed, nth }) => BigInt(filed) * SLOT + PLACE_BIT + ((own + BigInt(nth)) & mask)
 }
 
 export const DAY_MS = 86_400_000
