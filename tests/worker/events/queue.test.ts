@@ -296,6 +296,32 @@ describe('the consumer', () => {
     expect(result.retryMessages).toHaveLength(1)
   })
 
+  test('of two messages that are too much together, a full inbox takes the one that it has room for', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull', inbox_limit: 2 }, 'test')
+    await stub.accept([note(scope, 'first')], 'http')
+    const bodies = ['a', 'b'].map((text) => ({ scope, events: [note(scope, text)] }))
+    const { explicitAcks, retryMessages } = await deliver('reflex-events', bodies)
+    expect([explicitAcks.length, retryMessages.length]).toEqual([1, 1])
+    expect((await stub.state()).counters.accepted).toBe(2)
+  })
+
+  test('the sweep leaves a batch alone for as long as the queue waits before it delivers the batch again', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ consumer: 'pull', inbox_limit: 1 }, 'test')
+    await stubOf(scope).accept([note(scope, 'first')], 'http')
+    const events = [note(scope, 'a')]
+    const now = Date.now()
+    const batch = newBatchId(now)
+    await noteQueued(env.DB, [{ id: batch, events }], now)
+    const { retryMessages } = await deliver('reflex-events', [{ scope, events, batch }])
+    expect(retryMessages).toHaveLength(1)
+    // Half a minute for the pause, and half a minute for the delivery.
+    expect((await sweep(env, now + 59_000)).sent_again).toBe(0)
+    expect((await sweep(env, now + 70_000)).sent_again).toBe(1)
+  })
+
   test.each([1, 2])('a full inbox is asked once for as many events, in delivery %i', async (attempt) => {
     const scope = freshScope()
     const stub = stubOf(scope)
