@@ -19,9 +19,14 @@ const MINUTE_MS = 60_000
 const MINUTE_SLOT = 2 ** 20
 const slotOf = (at: number): number => Math.floor(at / MINUTE_MS) * MINUTE_SLOT
 
-/** Rows that one run sorts, and runs of one sweep. */
-const MOST_SORTED = 20
-const MOST_RUNS = 20
+/** Rows that are read at once, and that wait and are sorted in one sweep. */
+const MOST_READ = 20
+const MOST_WAITING = 400
+/**
+ * Characters of answers that are sorted together: a sort writes the whole row of many scopes,
+ * however few of them it changes.
+ */
+const MOST_SORTED = 4_000_000
 /** As many as one run of merging looks at. */
 const MOST_PACKS = 4000
 
@@ -66,64 +71,66 @@ const KEEP = `INSERT INTO statistics_waiting (id, answers) SELECT ?3 + nth, grou
     WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1)) AND told IS NOT NULL AND ${IN_PACK} NOT IN (SELECT value FROM json_each(?2)))
   GROUP BY nth`
 
-type NamedAnswers = { name: string; id: string }
-type Waiting = { id: string; answers: string }
+/** The name of answers, and where they are: in a pack, or in a row of their own. */
+type NamedAnswers = { name: string; id: string; at: 'packs' | 'waiting' }
+type Waiting = { id: string; at: NamedAnswers['at']; answers: string }
 
 /**
  * Sorts what waits: the answers that packs have, and rows of minutes that ended before `before`.
  * Answers are absolute and the newest win, so that a repetition changes nothing. Returns the number
  * of packs and rows.
  */
-export async function sortTold(db: D1Database, sorting: Sorting): Promise<number> {
+export async function sortTold(db: D1Database, { before, ...sorting }: Sorting): Promise<number> {
   try {
     const there = await packsWithAnswers(db)
     const fresh = there.filter(({ name }) => !sorted.has(name))
-    await sortNamed(db, fresh, { ...sorting, read: OF_PACKS })
+    const waiting = await rowsWithAnswers(db, before === Infinity ? Number.MAX_SAFE_INTEGER : slotOf(before))
+    await sortAll(db, [...fresh, ...waiting], { ...sorting, drops: true })
     // A pack keeps its answers until it merges: to clear them would be a row written for each.
     sorted = new Set(there.map(({ name }) => name))
-    return fresh.length + (await sortWaiting(db, sorting))
+    return fresh.length + waiting.length
   } catch (error) {
     if (!(error instanceof LostRace)) throw error
     return 0
   }
 }
 
-const PACKS = `SELECT ${IN_PACK} AS name, CAST(id AS TEXT) AS id FROM packs WHERE id < ${FULL} AND told IS NOT NULL ORDER BY id LIMIT ${MOST_PACKS}`
+const PACKS = `SELECT ${IN_PACK} AS name, CAST(id AS TEXT) AS id, 'packs' AS at FROM packs WHERE id < ${FULL} AND told IS NOT NULL ORDER BY id LIMIT ${MOST_PACKS}`
 const packsWithAnswers = async (db: D1Database): Promise<NamedAnswers[]> => (await db.prepare(PACKS).all<NamedAnswers>()).results
+const WAITING = `SELECT ${IN_WAITING} AS name, CAST(id AS TEXT) AS id, 'waiting' AS at FROM statistics_waiting WHERE id < ?1 ORDER BY id LIMIT ${MOST_WAITING}`
+const rowsWithAnswers = async (db: D1Database, before: number): Promise<NamedAnswers[]> =>
+  (await db.prepare(WAITING).bind(before).all<NamedAnswers>()).results
 
 const LISTED = '(SELECT CAST(value AS INTEGER) FROM json_each(?1))'
-const OF_PACKS = `SELECT CAST(id AS TEXT) AS id, told AS answers FROM packs WHERE id IN ${LISTED}`
-const OF_WAITING = `SELECT CAST(id AS TEXT) AS id, answers FROM statistics_waiting WHERE id IN ${LISTED}`
-
-/** Some at a time, to fit them into memory. */
-async function sortNamed(
-  db: D1Database,
-  named: readonly NamedAnswers[],
-  { sorters, now, read }: Pick<Sorting, 'sorters' | 'now'> & { read: string },
-) {
-  for (let from = 0; from < named.length; from += MOST_SORTED) {
-    const ids = named.slice(from, from + MOST_SORTED).map(({ id }) => id)
-    const { results } = await db.prepare(read).bind(JSON.stringify(ids)).all<Waiting>()
-    await sort(db, results, { sorters, now })
-  }
+const ANSWERS_AT = {
+  packs: `SELECT CAST(id AS TEXT) AS id, told AS answers FROM packs WHERE id IN ${LISTED}`,
+  waiting: `SELECT CAST(id AS TEXT) AS id, answers FROM statistics_waiting WHERE id IN ${LISTED}`,
 }
 
-async function sortWaiting(db: D1Database, { before, ...sorting }: Sorting): Promise<number> {
-  let done = 0
-  for (let run = 0; run < MOST_RUNS; run += 1) {
-    const waiting = 'SELECT CAST(id AS TEXT) AS id, answers FROM statistics_waiting WHERE id < ?1 ORDER BY id LIMIT ?2'
-    const { results } = await db
-      .prepare(waiting)
-      .bind(before === Infinity ? Number.MAX_SAFE_INTEGER : slotOf(before), MOST_SORTED)
-      .all<Waiting>()
-    await sort(db, results, sorting)
+type SortingAll = Pick<Sorting, 'sorters' | 'now'> & { drops?: boolean }
+
+/** Reads some at a time, and sorts as many together as fit into memory. */
+async function sortAll(db: D1Database, named: readonly NamedAnswers[], { drops = false, ...sorting }: SortingAll): Promise<void> {
+  let held: Waiting[] = []
+  let size = 0
+  const end = async () => {
+    await sort(db, held, sorting)
     // A row to which something was added since stays, and is sorted again.
-    const gone = results.map(({ id, answers }) => db.prepare(DROP).bind(Number(id), byteLength(answers)))
-    if (gone.length > 0) await db.batch(gone)
-    done += results.length
-    if (results.length < MOST_SORTED) break
+    const gone = held.flatMap(({ at, id, answers }) => (at === 'waiting' ? [db.prepare(DROP).bind(Number(id), byteLength(answers))] : []))
+    if (drops && gone.length > 0) await db.batch(gone)
+    held = []
+    size = 0
   }
-  return done
+  for (const [at, some] of Map.groupBy(named, (one) => one.at)) {
+    for (let from = 0; from < some.length; from += MOST_READ) {
+      const ids = some.slice(from, from + MOST_READ).map(({ id }) => id)
+      const { results } = await db.prepare(ANSWERS_AT[at]).bind(JSON.stringify(ids)).all<Omit<Waiting, 'at'>>()
+      held.push(...results.map((row) => ({ ...row, at })))
+      size += results.reduce((sum, { answers }) => sum + answers.length, 0)
+      if (size >= MOST_SORTED) await end()
+    }
+  }
+  if (held.length > 0) await end()
 }
 
 const DROP = 'DELETE FROM statistics_waiting WHERE id = ?1 AND octet_length(answers) = ?2'
@@ -151,8 +158,6 @@ const READ_PACE_MS = 2000
 /** When answers of a name were last sorted for a reader, and which. */
 const readers = new Map<string, { at: number; sorted: ReadonlySet<string> }>()
 
-const WAITING = `SELECT ${IN_WAITING} AS name, CAST(id AS TEXT) AS id FROM statistics_waiting ORDER BY id LIMIT ${MOST_PACKS}`
-
 /**
  * Sorts all answers of a name, for a reader; if that fails, the reader sees what is there. The
  * sweep sorts the answers of all names, and deletes what waits.
@@ -163,12 +168,10 @@ export async function sortNow(db: D1Database, name: string, by: SortAnswers, now
   readers.set(name, { ...before, at: now })
   try {
     const packs = await packsWithAnswers(db)
-    const waiting = (await db.prepare(WAITING).all<NamedAnswers>()).results
-    const isFresh = (one: NamedAnswers) => !before.sorted.has(one.name) && !sorted.has(one.name)
-    const sorters: Sorters = new Map([[name, by]])
-    await sortNamed(db, packs.filter(isFresh), { sorters, now, read: OF_PACKS })
-    await sortNamed(db, waiting.filter(isFresh), { sorters, now, read: OF_WAITING })
-    readers.set(name, { at: now, sorted: new Set([...packs, ...waiting].map((one) => one.name)) })
+    const named = [...packs, ...(await rowsWithAnswers(db, Number.MAX_SAFE_INTEGER))]
+    const fresh = named.filter((one) => !before.sorted.has(one.name) && !sorted.has(one.name))
+    await sortAll(db, fresh, { sorters: new Map([[name, by]]), now })
+    readers.set(name, { at: now, sorted: new Set(named.map((one) => one.name)) })
   } catch (error) {
     warn({ message: 'failed to sort answers of scopes for a reader, who sees those of some minutes ago', error })
   }

@@ -201,6 +201,14 @@ describe('statistics that come with a pack', () => {
     expect([await sumOf('*'), await fold()]).toEqual([11, 0])
   })
 
+  test('are written to a bucket once, however many packs and rows they come from', async () => {
+    for (let nth = 0; nth < 30; nth += 1) await pack([answer(`s/${nth}`, 1, 1)])
+    await wait(answer('w', 1, 1))
+    expect(await fold()).toBe(31)
+    expect([await sumOf('*'), await count('statistics_waiting')]).toEqual([31, 0])
+    expect(await env.DB.prepare('SELECT max(revision) AS n FROM statistics_packs').first('n')).toBe(1)
+  })
+
   test('are sorted from a pack that takes the place of one that has merged since', async () => {
     const first = (at += 1)
     const packAt = (scope: string, time: number, told: PackedStatistics) =>
