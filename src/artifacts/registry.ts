@@ -183,11 +183,14 @@ const noRoom = (kind: ArtifactKind, { id, version, owner }: ArtifactHead, { vers
 /** `may_take_over`: an admin may add versions to another owner's artifact. */
 type Contributor = Owner & { may_take_over?: boolean | undefined }
 
-/** The reason a contributor may not add a version. Even an admin must cover its scopes. */
+/**
+ * The reason a contributor may not add a version. Even an admin must cover its scopes: of an owner
+ * of other scopes a contributor learns neither name nor scopes.
+ */
 function refusalOf(what: string, { owner_id, scopes, may_take_over = false }: Contributor, owner: Owner): string | null {
-  if (owner.owner_id !== owner_id && !may_take_over) return `The ${what} belongs to ${nameOf(owner)}. Copy it, or use another id.`
-  const beyond = owner.scopes.find((pattern) => !scopes.some((own) => matchesScope(own, pattern)))
-  return beyond === undefined ? null : `The ${what} may act in ${beyond}, which this key does not cover. Copy it, or use another id.`
+  const isBeyond = owner.scopes.some((pattern) => !scopes.some((own) => matchesScope(own, pattern)))
+  if (isBeyond) return `The ${what} may act in scopes that this key does not cover. Copy it, or use another id.`
+  return owner.owner_id === owner_id || may_take_over ? null : `The ${what} belongs to ${nameOf(owner)}. Copy it, or use another id.`
 }
 
 /** Names of keys are not unique. */

@@ -175,3 +175,12 @@ export function coversScope({ scopes }: { scopes: readonly string[] }, scope: st
 
 /** Keys belong to no scope, so that only these admins act for other keys. */
 export const isAdminOfAll = (principal: Principal): boolean => hasRole(principal, 'admin') && coversScope(principal, '*')
+
+const ROUGH_BYTES = 100_000_000
+
+/**
+ * A size of the whole deployment, as a key of these scopes sees it: roughly, unless it covers all.
+ * Otherwise each event of other tenants would show in it.
+ */
+export const sizeSeenBy = (patterns: readonly string[], bytes: number): number =>
+  patterns.includes('*') ? bytes : Math.floor(bytes / ROUGH_BYTES) * ROUGH_BYTES

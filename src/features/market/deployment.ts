@@ -2,6 +2,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { iso } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
 import type { Alert } from '../../contract/alert.ts'
+import { sizeSeenBy } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { limitOf, type DeploymentFeature } from '../../events/deployment.ts'
 import { storeOf } from '../../store/store.ts'
@@ -19,13 +20,15 @@ const ledgerOf = (env: Env) => env.LEDGER.getByName(LEDGER)
 
 /** The Ledger as a part of the deployment. */
 export const ledgerInDeployment = {
-  health: async (env) => ({ ledger: { bytes: await ledgerOf(env).size(), retention_days: ledgerDays(env) } }),
-  measures: async (env) => {
+  health: async (env, patterns) => ({
+    ledger: { bytes: sizeSeenBy(patterns, await ledgerOf(env).size()), retention_days: ledgerDays(env) },
+  }),
+  measures: async (env, patterns) => {
     const bytes = await ledgerOf(env)
       .size()
       .catch(() => null)
     // Without a sample if nobody answered: a 0 would say that it is empty.
-    const samples = bytes === null ? [] : [{ value: bytes }]
+    const samples = bytes === null ? [] : [{ value: sizeSeenBy(patterns, bytes) }]
     return [{ name: 'reflex_ledger_bytes', kind: 'gauge', help: 'What the Ledger object holds, of at most 10 GB.', samples }]
   },
   alerts: async (env, { hour }) => {

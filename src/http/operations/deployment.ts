@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX } from '../../base/secrets.ts'
-import { isAdminOfAll, type Principal } from '../../contract/principal.ts'
+import { isAdminOfAll, sizeSeenBy, type Principal } from '../../contract/principal.ts'
 import { deploymentMode } from '../../contract/origin.ts'
 import type { deployment } from '../../contract/reports/health.ts'
 import { unpricedBudgets } from '../../agent/unpriced-budget.ts'
@@ -34,7 +34,7 @@ export async function deploymentReport(
     },
     schema: found.schema,
     schema_error: found.error,
-    database_bytes: bytes,
+    database_bytes: bytes === null ? null : sizeSeenBy(principal.scopes, bytes),
     origins: deploymentMode(env),
     assumed_destinations: assumedIn(agents),
     unpriced_budgets: isAdminOfAll(principal) ? unpricedBudgets(env, agents) : null,

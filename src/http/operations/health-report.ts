@@ -1,5 +1,6 @@
 import { and, count, desc, isNotNull, max, min, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
+import { sizeSeenBy } from '../../contract/principal.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isoOrNull } from '../../base/time.ts'
 import type { ModelCallReport } from '../../contract/reports/health.ts'
@@ -133,14 +134,21 @@ export async function retentionReport(env: Env, now: number, patterns: readonly 
   const shown = oldest === null || patterns.includes('*') ? oldest : Math.floor(oldest / DAY_MS) * DAY_MS
   const most_bytes = valid(() => eventsBytes(env))
   const databases = await Promise.all(packDatabases(storeOf(env)).map((one) => packReport(one, { now, most_bytes })))
+  const seen = (size: number | null) => (size === null ? null : sizeSeenBy(patterns, size))
   const times = databases.flatMap(({ kept_days }) => kept_days ?? [])
   const bytes = databases.reduce((sum, one) => sum + (one.bytes ?? 0), 0)
   const rests = databases.flatMap((one) =>
     most_bytes === null || one.bytes === null || one.bytes_per_day === null ? [] : (most_bytes - one.bytes) / one.bytes_per_day,
   )
   const least = (numbers: readonly number[]) => (numbers.length === 0 ? null : Math.max(0, Math.round(10 * Math.min(...numbers)) / 10))
-  const packs = { bytes, most_bytes, kept_days: least(times), leave_in_days: least(rests) }
-  return { days, backlog: events, oldest: isoOrNull(shown), packs, databases }
+  const packs = { bytes: sizeSeenBy(patterns, bytes), most_bytes, kept_days: least(times), leave_in_days: least(rests) }
+  const sizes = databases.map((one) => ({
+    ...one,
+    bytes: seen(one.bytes),
+    database_bytes: seen(one.database_bytes),
+    bytes_per_day: seen(one.bytes_per_day),
+  }))
+  return { days, backlog: events, oldest: isoOrNull(shown), packs, databases: sizes }
 }
 
 /** The packs in one database. A day at least tells a rate. */

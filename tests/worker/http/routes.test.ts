@@ -550,6 +550,19 @@ describe('health', () => {
     expect((await call('/health/detailed')).body.deployment.unpriced_budgets).toEqual([])
   })
 
+  test('tells a key of some scopes the size of what it shares with others only roughly', async () => {
+    const key = await keyFor(['admin'], ['team/*'])
+    const sizes = async (by: string | undefined) => {
+      const options = by === undefined ? {} : { key: by }
+      const { retention, deployment, ledger } = (await call('/health/detailed', options)).body
+      const { text } = await call('/metrics', options)
+      const gauges = [...text.matchAll(/^reflex_(?:database|ledger)_bytes (\d+)$/gm)].map(([, size]) => Number(size))
+      return [...gauges, retention.databases[0].database_bytes, deployment.database_bytes, ledger.bytes]
+    }
+    for (const size of await sizes(undefined)) expect(size).toBeGreaterThan(0)
+    expect(await sizes(key)).toEqual([0, 0, 0, 0, 0])
+  })
+
   test('names no budget to a key of some scopes, or that only reads', async () => {
     const variables = { REFLEX_MODEL: 'openai-compatible/new', REFLEX_BUDGETS: '{"scope:tenant-b/*": {"usd_per_day": 1}}' }
     for (const key of [await keyFor(['admin'], ['tenant-a/*']), await keyFor(['viewer'], ['*'])]) {

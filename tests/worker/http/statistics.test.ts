@@ -368,7 +368,12 @@ describe('GET /metrics', () => {
       'reflex_turn_duration_seconds_count 2',
     ])
       expect(lines).toContain(line)
-    for (const store of ['database', 'ledger']) expect(text).toMatch(new RegExp(`^reflex_${store}_bytes [1-9]\\d+$`, 'm'))
+    const { text: whole } = await call('/metrics')
+    for (const store of ['database', 'ledger']) {
+      expect(whole).toMatch(new RegExp(`^reflex_${store}_bytes [1-9]\\d+$`, 'm'))
+      // It would show what others do.
+      expect(text).toMatch(new RegExp(`^reflex_${store}_bytes 0$`, 'm'))
+    }
     expect(text).not.toContain(team)
     for (const line of lines.filter((one) => one !== ''))
       expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{.+\})? -?\d+(\.\d+)?(e-?\d+)?)$/)

@@ -8,6 +8,7 @@ import { storeOf } from '../../../store/store.ts'
 import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from '../../../http/operations/health-report.ts'
+import { sizeSeenBy } from '../../../contract/principal.ts'
 import { databaseBytes } from '../../../http/operations/schema-check.ts'
 
 /** Bounds the series of a scrape: the reflexes and skills with the highest counts. */
@@ -64,7 +65,10 @@ async function exposed(c: Context<AuthEnv>): Promise<Response> {
     ...labelled('reflex', reflex),
     ...labelled('skill', skill),
     ...gauges,
-    { ...gauge('database_bytes', 'What D1 holds, of at most 10 GB.', 0), samples: database === null ? [] : [{ value: database }] },
+    {
+      ...gauge('database_bytes', 'What D1 holds, of at most 10 GB.', 0),
+      samples: database === null ? [] : [{ value: sizeSeenBy(scopes, database) }],
+    },
     ...of_features.flat(),
   ]
   return c.text(all.map(textOf).join(''), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })

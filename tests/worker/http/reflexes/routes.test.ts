@@ -144,6 +144,14 @@ describe('a reflex is refused', () => {
     expect((await get(id)).body.versions).toHaveLength(1)
   })
 
+  test.each([['operator'], ['admin']])('where an owner of other scopes has the id, and says nothing of that owner: %s', async (role) => {
+    const id = await registered({}, await keyFor(['operator'], ['team-a/*'], 'alice-of-a'))
+    const answer = await register({ id, code: replying('two') }, await keyFor([role], ['team-b/*'], 'bob-of-b'))
+    expect(answer).toMatchObject(problem(403, 'forbidden'))
+    expect(answer.body.detail).toContain('another id')
+    expect(answer.text).not.toMatch(/alice-of-a|team-a/)
+  })
+
   test('where a key of the same name is narrower than the owner', async () => {
     const id = await registered({}, alice)
     const narrow = await keyFor(['operator'], ['team-a/*'], 'alice')
