@@ -35,33 +35,59 @@ type ScopesPart<Value> = { part: string; revision: number; scopes: Map<string, N
 const isKey = ({ key }: PartsTable, after: number, of = ''): string =>
   key.map((name, nth) => `${of}${name} = ?${after + nth + 1}`).join(' AND ')
 
-/** Writes newer values of scopes into the parts of a key, in one batch. */
+/** Parts that are read and written at once, to fit them into memory. */
+const MOST_PARTS = 8
+
+/** Writes newer values of scopes into the parts of a key, some in a batch. */
 export async function foldScopes<Value>(
   db: D1Database,
   table: PartsTable,
   { key, scopes }: ChangedKey<Value>,
+  folding: Folding<Value>,
+): Promise<void> {
+  const parts = `SELECT part FROM ${table.packs} WHERE ${isKey(table, 0)}`
+  const { results: there } = await db
+    .prepare(parts)
+    .bind(...key)
+    .all<{ part: string }>()
+  const names = there.map(({ part }) => part)
+  const placed = [...Map.groupBy(scopes, ([scope]) => placeIn(names, textHash(scope)))]
+  for (let from = 0; from < placed.length; from += MOST_PARTS)
+    await foldParts(db, table, { key, placed: placed.slice(from, from + MOST_PARTS) }, folding)
+}
+
+/** The changed scopes of some parts. */
+type Placed<Value> = { key: PartsKey; placed: readonly (readonly [part: string, (readonly [scope: string, Newest<Value>])[]])[] }
+
+async function foldParts<Value>(
+  db: D1Database,
+  table: PartsTable,
+  { key, placed }: Placed<Value>,
   { beside, drops, now }: Folding<Value>,
 ): Promise<void> {
   const { packs, own } = table
   const where = isKey(table, 1)
   const listed = `(SELECT value FROM json_each(?1))`
-  const asked = (sql: string, names: Iterable<string>) => db.prepare(sql).bind(JSON.stringify([...names]), ...key)
-  const { results: there } = await asked(`SELECT part FROM ${packs} WHERE ${where} AND ?1 = ?1`, []).all<{ part: string }>()
-  const names = there.map(({ part }) => part)
-  const placed = Map.groupBy(scopes, ([scope]) => placeIn(names, textHash(scope)))
+  const asked = (sql: string, names: readonly string[]) => db.prepare(sql).bind(JSON.stringify(names), ...key)
+  const scopes = placed.flatMap(([, some]) => some.map(([scope]) => scope))
   const [owned, rows] = await db.batch<Row & { scope: string; seq: number }>([
-    asked(`SELECT scope, seq FROM ${own} WHERE ${where} AND scope IN ${listed}`, scopes.keys()),
-    asked(`SELECT part, revision, json(scopes) AS scopes, seqs FROM ${packs} WHERE ${where} AND part IN ${listed}`, placed.keys()),
+    asked(`SELECT scope, seq FROM ${own} WHERE ${where} AND scope IN ${listed}`, scopes),
+    asked(
+      `SELECT part, revision, json(scopes) AS scopes, seqs FROM ${packs} WHERE ${where} AND part IN ${listed}`,
+      placed.map(([part]) => part),
+    ),
   ])
   const own_seqs = new Map((owned?.results ?? []).map(({ scope, seq }) => [scope, seq]))
   const parts = new Map((rows?.results ?? []).map((row) => [row.part, partOf<Value>(row)]))
-  const changed = Array.from(placed, ([name, some]) => {
-    const part = parts.get(name) ?? { part: name, revision: 0, scopes: new Map<string, Newest<Value>>() }
-    const newer = some.filter(([scope, { seq }]) => seq > Math.max(part.scopes.get(scope)?.seq ?? -1, own_seqs.get(scope) ?? -1))
-    for (const [scope, { value }] of part.scopes) if (drops?.(value)) part.scopes.delete(scope)
-    for (const [scope, newest] of newer) part.scopes.set(scope, newest)
-    return { part, newer: newer.map(([scope, { seq }]) => [scope, seq]) }
-  }).filter(({ newer }) => newer.length > 0)
+  const changed = placed
+    .map(([name, some]) => {
+      const part = parts.get(name) ?? { part: name, revision: 0, scopes: new Map<string, Newest<Value>>() }
+      const newer = some.filter(([scope, { seq }]) => seq > Math.max(part.scopes.get(scope)?.seq ?? -1, own_seqs.get(scope) ?? -1))
+      for (const [scope, { value }] of part.scopes) if (drops?.(value)) part.scopes.delete(scope)
+      for (const [scope, newest] of newer) part.scopes.set(scope, newest)
+      return { part, newer: newer.map(([scope, { seq }]) => [scope, seq]) }
+    })
+    .filter(({ newer }) => newer.length > 0)
   if (changed.length === 0) return
   const newer = JSON.stringify(changed.flatMap((one) => one.newer))
   await write(db, packs, [

@@ -10,7 +10,9 @@ export type FeatureAnswers = Readonly<Record<string, unknown>>
 export type SortAnswers = (db: D1Database, answers: readonly unknown[], now: number) => Promise<void>
 export type Sorters = ReadonlyMap<string, SortAnswers>
 /** `before`: minutes that ended before are sorted. Times in ms. */
-type Sorting = { sorters: Sorters; before: number; now: number }
+type Sorting = { sorters: Sorters; before: number; now: number; most_ms?: number }
+/** A run begins no further sort after this time: the rest is for the next one. */
+const SORT_MS = 5000
 
 /** A pack has the answers that came with its events, up to this length; longer ones wait apart. */
 const MOST_TOLD = 100_000
@@ -85,10 +87,10 @@ export async function sortTold(db: D1Database, { before, ...sorting }: Sorting):
     const there = await packsWithAnswers(db)
     const fresh = there.filter(({ name }) => !sorted.has(name))
     const waiting = await rowsWithAnswers(db, before === Infinity ? Number.MAX_SAFE_INTEGER : slotOf(before))
-    await sortAll(db, [...fresh, ...waiting], { ...sorting, drops: true })
+    const done = await sortAll(db, [...waiting, ...fresh], { ...sorting, drops: true })
     // A pack keeps its answers until it merges: to clear them would be a row written for each.
-    sorted = new Set(there.map(({ name }) => name))
-    return fresh.length + waiting.length
+    sorted = new Set(there.flatMap(({ name }) => (sorted.has(name) || done.has(name) ? [name] : [])))
+    return done.size
   } catch (error) {
     if (!(error instanceof LostRace)) throw error
     return 0
@@ -107,31 +109,45 @@ const ANSWERS_AT = {
   waiting: `SELECT CAST(id AS TEXT) AS id, answers FROM statistics_waiting WHERE id IN ${LISTED}`,
 }
 
-type SortingAll = Pick<Sorting, 'sorters' | 'now'> & { drops?: boolean }
+type SortingAll = Pick<Sorting, 'sorters' | 'now' | 'most_ms'> & { drops?: boolean }
 
-/** Reads some at a time, and sorts as many together as fit into memory. */
-async function sortAll(db: D1Database, named: readonly NamedAnswers[], { drops = false, ...sorting }: SortingAll): Promise<void> {
+/**
+ * Reads some at a time in the order of the list, and sorts as many together as fit into memory,
+ * until the time is over. Returns the names of what is sorted.
+ */
+async function sortAll(
+  db: D1Database,
+  named: readonly NamedAnswers[],
+  { drops = false, most_ms = SORT_MS, ...sorting }: SortingAll,
+): Promise<Set<string>> {
+  const done = new Set<string>()
+  const end = Date.now() + most_ms
   let held: Waiting[] = []
-  let size = 0
-  const end = async () => {
+  for (const { at, some, is_last } of portionsOf(named)) {
+    const ids = JSON.stringify(some.map(({ id }) => id))
+    const { results } = await db.prepare(ANSWERS_AT[at]).bind(ids).all<Omit<Waiting, 'at'>>()
+    held.push(...results.map((row) => ({ ...row, at })))
+    for (const { name } of some) done.add(name)
+    if (!is_last && sum(held.map(({ answers }) => answers.length)) < MOST_SORTED) continue
     await sort(db, held, sorting)
     // A row to which something was added since stays, and is sorted again.
-    const gone = held.flatMap(({ at, id, answers }) => (at === 'waiting' ? [db.prepare(DROP).bind(Number(id), byteLength(answers))] : []))
+    const gone = held.flatMap((one) => (one.at === 'waiting' ? [db.prepare(DROP).bind(Number(one.id), byteLength(one.answers))] : []))
     if (drops && gone.length > 0) await db.batch(gone)
     held = []
-    size = 0
+    if (Date.now() >= end) break
   }
-  for (const [at, some] of Map.groupBy(named, (one) => one.at)) {
-    for (let from = 0; from < some.length; from += MOST_READ) {
-      const ids = some.slice(from, from + MOST_READ).map(({ id }) => id)
-      const { results } = await db.prepare(ANSWERS_AT[at]).bind(JSON.stringify(ids)).all<Omit<Waiting, 'at'>>()
-      held.push(...results.map((row) => ({ ...row, at })))
-      size += results.reduce((sum, { answers }) => sum + answers.length, 0)
-      if (size >= MOST_SORTED) await end()
-    }
-  }
-  if (held.length > 0) await end()
+  return done
 }
+
+/** Names of one table that are read at once. */
+function portionsOf(named: readonly NamedAnswers[]): { at: NamedAnswers['at']; some: NamedAnswers[]; is_last: boolean }[] {
+  const portions = Array.from(Map.groupBy(named, ({ at }) => at)).flatMap(([at, of]) =>
+    Array.from({ length: Math.ceil(of.length / MOST_READ) }, (_, nth) => ({ at, some: of.slice(nth * MOST_READ, (nth + 1) * MOST_READ) })),
+  )
+  return portions.map((portion, index) => ({ ...portion, is_last: index === portions.length - 1 }))
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
 
 const DROP = 'DELETE FROM statistics_waiting WHERE id = ?1 AND octet_length(answers) = ?2'
 
@@ -168,10 +184,13 @@ export async function sortNow(db: D1Database, name: string, by: SortAnswers, now
   readers.set(name, { ...before, at: now })
   try {
     const packs = await packsWithAnswers(db)
-    const named = [...packs, ...(await rowsWithAnswers(db, Number.MAX_SAFE_INTEGER))]
+    const named = [...(await rowsWithAnswers(db, Number.MAX_SAFE_INTEGER)), ...packs]
     const fresh = named.filter((one) => !before.sorted.has(one.name) && !sorted.has(one.name))
-    await sortAll(db, fresh, { sorters: new Map([[name, by]]), now })
-    readers.set(name, { at: now, sorted: new Set(named.map((one) => one.name)) })
+    const done = await sortAll(db, fresh, { sorters: new Map([[name, by]]), now })
+    readers.set(name, {
+      at: now,
+      sorted: new Set(named.flatMap((one) => (before.sorted.has(one.name) || done.has(one.name) ? [one.name] : []))),
+    })
   } catch (error) {
     warn({ message: 'failed to sort answers of scopes for a reader, who sees those of some minutes ago', error })
   }

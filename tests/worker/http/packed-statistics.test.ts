@@ -7,7 +7,9 @@ import { writeStatistics } from '../../../src/features/statistics/store/write.ts
 import { sumEnded } from '../../../src/features/statistics/store/sums.ts'
 import { addDeadLetters, deadLettersOf } from '../../../src/store/dead-letters.ts'
 import { mergePacks } from '../../../src/store/packs/merge.ts'
-import { waitStatements } from '../../../src/store/packs/told.ts'
+import { sortTold, waitStatements } from '../../../src/store/packs/told.ts'
+import { sortersOf } from '../../../src/events/sweep.ts'
+import { features } from '../../../src/features/index.ts'
 import { packTold } from '../../../src/store/packs/write.ts'
 import { packable } from '../../../src/store/replicate.ts'
 import { eventAt, reportOf } from '../../support/packs.ts'
@@ -29,6 +31,21 @@ const totalOf = async (scope: string) => (await scopeTotals(env.DB, [scope])).ge
 const asked = { family: 'scope', bucket: 'hour', since: START, until: START + 1, keys: ['accepted'] } as const
 const sumOf = async (pattern: string) => (await sumStatistics(env.DB, { ...asked, patterns: [pattern], by: null }))[0]?.value
 const count = (table: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${table}`).first<number>('n')
+
+/** Calls `seen` with each statement that is bound, and its parameters. */
+const watched = (db: D1Database, seen: (sql: string, params: unknown[]) => void): D1Database =>
+  new Proxy(db, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (name !== 'prepare') return typeof value === 'function' ? (value.bind(target) as unknown) : value
+      return (sql: string) => {
+        const statement = target.prepare(sql)
+        const bind = statement.bind.bind(statement)
+        statement.bind = (...params: unknown[]) => (seen(sql, params), bind(...params))
+        return statement
+      }
+    },
+  })
 
 beforeEach(() =>
   env.DB.exec('DELETE FROM statistics; DELETE FROM statistics_packs; DELETE FROM statistics_waiting; DELETE FROM statistics_sums'),
@@ -103,6 +120,26 @@ describe('statistics that scopes answer', () => {
     await fold()
     expect(await count('statistics_packs')).toBe(16)
     expect([await sumOf('many/*'), await sumOf('many/7'), await sumOf('many/1499')]).toEqual([1501, 1, 1])
+  })
+
+  test('are sorted a few parts at a time, and the rest of them later when the time is over', { timeout: 60_000 }, async () => {
+    const scopes = Array.from({ length: 80 }, (_, index) => `many/${index}`)
+    const wide = (scope: string, seq: number): PackedStatistics => ({
+      ...answer(scope, seq, 1),
+      rows: [{ ...HOURLY, values: { '': { accepted: 1, ['x'.repeat(90_000)]: 1 } } }],
+    })
+    const parts: number[] = []
+    const db = watched(env.DB, (sql, [listed]) => {
+      if (sql.includes('json(scopes)')) parts.push((JSON.parse(String(listed)) as unknown[]).length)
+    })
+    const sort = (most_ms: number) => sortTold(db, { sorters: sortersOf(features), before: Infinity, now: START, most_ms })
+    for (const scope of scopes) await wait(wide(scope, 1))
+    expect([await sort(0), await count('statistics_waiting')]).toEqual([60, 20])
+    expect([await sort(0), await count('statistics_waiting')]).toEqual([20, 0])
+    for (const scope of scopes) await wait(wide(scope, 2))
+    expect([await sort(60_000), await sumOf('many/*')]).toEqual([80, 80])
+    expect(Math.max(...parts)).toBe(8)
+    expect(parts.reduce((sum, some) => sum + some, 0)).toBeGreaterThan(16)
   })
 
   test('are read and changed in rows of before, whose values are text', async () => {
