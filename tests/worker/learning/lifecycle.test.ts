@@ -56,3 +56,21 @@ test('what a model repeats becomes reflexes, which are proved, take over, and ar
   const changes = entries.map((text) => (JSON.parse(text) as { change: string }).change)
   expect(changes).toEqual(expect.arrayContaining(['issued', 'proven', 'drifted']))
 }, 300_000)
+
+test('a model that slips in one of thirty answers, and says otherwise if asked again, is taken over all the same', async () => {
+  const scope = freshScope()
+  const asked = new Set<string>()
+  behaviours.set(scope, async (context, deps) => {
+    const text = textOf(context.events.at(-1) as never)
+    const slips = Number(/\d+$/.exec(text)?.[0]) % 30 === 7 && !asked.has(text)
+    asked.add(text)
+    await ask(deps, text)
+    const host = /disk full on (\S+)/.exec(text)?.[1]
+    return (host === undefined) === slips ? deps.call('act_once', { text: `clean ${host ?? 'all'}` }) : null
+  })
+  await stubOf(scope).configure({ learning: { mode: 'auto' } }, 'ops')
+  await serve(scope, 0, 240)
+  expect(await learned(scope)).toMatchObject({ status: 'done', found: 2 })
+  const by = await serve(scope, 240, 600)
+  expect(by.slice(-30)).toEqual(Array.from({ length: 30 }, () => 'reflex'))
+}, 300_000)

@@ -454,6 +454,8 @@ describe('the setting learning.mode', () => {
       const { scope, stub } = await learned(NEEDED, { mode: 'propose' })
       says(scope, 'go away')
       await sendAndSettle(stub, note(scope, 'b'))
+      // It is asked about that once more.
+      await until(async () => (await entriesOf(stub, 'dry-turn-ended')).length === 1, 'the disagreement stands')
       says(scope, 'hi')
       await sendAndSettle(stub, ...notes(scope, 20))
       expect((await changesOf(stub)).slice(-3)).toEqual(['asked test.note', 'withdrawn test.note', 'asked test.note'])
