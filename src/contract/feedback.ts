@@ -8,8 +8,9 @@ type DryUsage = { input_tokens: number; output_tokens: number; cost_usd: number 
 /**
  * Why a decision is audited. `drawn`: by the setting. `first`: soon after its proof. `due`: many
  * acts that reach outside went by without an audit. `new`: its proof has not seen such a value.
+ * `edge`: with a number a little lower or higher it would have decided otherwise.
  */
-export type AuditOccasion = 'drawn' | 'first' | 'due' | 'new'
+export type AuditOccasion = 'drawn' | 'first' | 'due' | 'new' | 'edge'
 
 /** `reply`: a corrected reply. `rejected`: an approval. `overruled`: by a turn or a person. */
 export const judgedBy = ['audit', 'overruled', 'rejected', 'feedback'] as const

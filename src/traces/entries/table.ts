@@ -360,8 +360,8 @@ const reflexes = {
     },
     counts: ({ reflex_id, judged_by, agreed, own, occasion }, { add }) => {
       const wrong = agreed === false ? 1 : 0
-      // An audit of new values was not drawn by chance, and says nothing of the rest.
-      const is_sample = own.action_type === 'ignore' && occasion !== 'new' && agreed !== null
+      // An audit of new values, or at an edge, is not by chance: it says nothing of the rest.
+      const is_sample = own.action_type === 'ignore' && occasion !== 'new' && occasion !== 'edge' && agreed !== null
       const audited = { audits: 1, audits_disagreed: wrong, ...(is_sample && { left_alone_audits: 1, left_alone_missed: wrong }) }
       const counts = judged_by === 'audit' ? audited : { corrections: wrong }
       add('reflex', reflex_id, counts)

@@ -5,8 +5,13 @@ import type { Action } from '../../../contract/action.ts'
 import { isAnsweredBeside } from '../../../contract/model-asked.ts'
 import type { EntryHead, Usage } from '../../../contract/log-entry.ts'
 import type { DryView } from '../../../contract/dry-turn.ts'
-import { countAct, occasionOf } from '../../../evidence/draw.ts'
-import { noveltyOf, traitsOf } from '../../../evidence/novelty.ts'
+import { countAct, occasionOf, unitHash } from '../../../evidence/draw.ts'
+import { isOther, mayBeAtEdge, moved } from '../../../evidence/edges.ts'
+import { noveltyOf, type TaughtValues, traitsOf } from '../../../evidence/novelty.ts'
+import type { JsonFields } from '../../../base/json.ts'
+import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
+import { runReflex } from '../../../reflexes/run-reflex.ts'
+import type { Sandbox } from '../../../reflexes/sandbox.ts'
 import { valuesIn } from '../../../evidence/values.ts'
 import type { ReactionDecision, Fire } from '../../../reflexes/decide.ts'
 import type { Event } from '../../../core/event.ts'
@@ -46,7 +51,9 @@ export const waitingAudits = (database: Reflexes['database']): number =>
 type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'memory' | 'jobs' | 'database' | 'records'> & {
   judgements: Judgements
   secret: string
+  sandbox: () => Sandbox
 }
+type Edges = { ranges: TaughtValues['numbers']; salt: string }
 
 /** Audits that may wait, for example for the model; further ones are not drawn. */
 const MOST_WAITING = 500
@@ -79,13 +86,14 @@ export class Audits implements ScopeFeature {
     if (agent().trigger === null && !isAnsweredBeside(event)) return false
     // A person's version is audited only while the scope learns.
     if (settings().learning.mode === 'off' && !acted.version.by_proof) return false
-    const drawn = this.#occasion(acted, event)
+    // The reflex saw the notes before its own action changed them.
+    const saw = steps.find(({ fire }) => fire === acted)?.shown?.context
+    const drawn = this.#occasion(acted, event, saw)
     if (drawn === null) return false
     const { action: own, version: by } = acted
     const { replies } = settings().learning
     const { created_at, last_action_at } = memory.live
-    // The reflex saw the notes before its own action changed them.
-    const scratch = steps.find(({ fire }) => fire === acted)?.shown?.context.scratch ?? {}
+    const scratch = saw?.scratch ?? {}
     const view: DryView = {
       considered: [[seq, seq]],
       saw: { seqs: memory.placesUpTo(seq), scratch, created_at, last_action_at },
@@ -110,8 +118,9 @@ export class Audits implements ScopeFeature {
   }
 
   /** Counts the act. While too many audits wait, none is added, and the next act is due again. */
-  #occasion({ version, action }: Fire, event: Event): Required<Pick<Audit, 'occasion' | 'pace'>> | null {
+  #occasion(fire: Fire, event: Event, saw: ReflexContext | undefined): Required<Pick<Audit, 'occasion' | 'pace'>> | null {
     const { settings, judgements, records, database, secret } = this.#parts
+    const { version, action } = fire
     const proof = judgements.proofOf(version, { event_type: event.type, own: action })
     if (!proof) return null
     const kind = paceKind(event.type, action)
@@ -119,10 +128,22 @@ export class Audits implements ScopeFeature {
     const is_new = proof.values !== undefined && noveltyOf(proof.values, traitsOf(event)) !== null
     const { audit_share: share } = settings().learning
     const values = proof.risk === 'inside' ? [] : valuesIn(event)
-    const drawn = occasionOf(pace, { event_id: event.id, salt: `${secret} ${version.hash}`, share, risk: proof.risk, is_new, values })
+    const salt = `${secret} ${version.hash}`
+    const by_pace = occasionOf(pace, { event_id: event.id, salt, share, risk: proof.risk, is_new, values })
+    const looks = by_pace === null && share > 0 && mayBeAtEdge(pace)
+    const drawn = looks && this.#isAtEdge(fire, saw, { ranges: proof.values?.numbers ?? {}, salt }) ? 'edge' : by_pace
     const occasion = drawn !== null && waitingAudits(database) >= MOST_WAITING ? null : drawn
     const after = countAct(pace, occasion, values)
     records.paced(version, kind, after)
     return occasion && { occasion, pace: { kind, proof: proof.seq, act: after.acts } }
+  }
+
+  /** True if the version decides otherwise where a number of the event is a little different. */
+  #isAtEdge({ version, action }: Fire, saw: ReflexContext | undefined, { ranges, salt }: Edges): boolean {
+    const beside = saw && moved(saw.event as JsonFields, ranges, unitHash(`${salt}\0edge\0${saw.event.id}`))
+    if (!beside) return false
+    const context = { ...saw, event: beside.event as ReflexContext['event'] }
+    const run = runReflex(this.#parts.sandbox(), version, context)
+    return isOther(action, run.action, beside.move)
   }
 }

@@ -7,6 +7,7 @@ import { tellCertificates } from '../../../store/artifacts/certificates.ts'
 import { countAnswer } from '../../../evidence/draw.ts'
 import type { ReflexVersion } from '../../../contract/reflex.ts'
 import type { Unit } from '../../../kernel/unit.ts'
+import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'
 import { Audits, type Audit } from './audits.ts'
 import { disputing, type Disputing, handleDisputes } from './disputes.ts'
 import { AGAIN_MS, MOST_WAIT_MS, pauseUntil } from './waits.ts'
@@ -204,5 +205,5 @@ export function proofInScope(scope: Collaborators): readonly ScopeFeature[] {
   handleDisputes({ ...scope, judgements })
   const metrics = (version: { id: string; version: number }) => ({ certificate: certificates.of(version) })
   const secret = scope.env.REFLEX_ADMIN_KEY ?? ''
-  return [new Audits({ ...scope, judgements, secret }), shadow_trials, { name: 'certificates', proofs, metrics }]
+  return [new Audits({ ...scope, judgements, secret, sandbox: isolateSandbox }), shadow_trials, { name: 'certificates', proofs, metrics }]
 }

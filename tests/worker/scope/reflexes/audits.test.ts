@@ -62,6 +62,29 @@ test.each([
   expect((await runs()).every(({ started_by }: { started_by: string }) => started_by === 'drift')).toBe(true)
 })
 
+test('a reflex that would decide otherwise with a number a little higher is audited sooner', async () => {
+  const { scope } = await audited(`return context.event.severity.level < 50 ? { action_type: 'ignore', reason: 'low' } : null`)
+  behaviours.set(scope, async () => null)
+  const reads = (from: number, levels: readonly number[]) =>
+    levels.map((level, at) => note(scope, 'read', { id: `read-${from + at}`, severity: { level } }))
+  const taught = Array.from({ length: 40 }, (_, at) => at + 9)
+  for (const event of reads(0, taught)) await sendAndSettle(stubOf(scope), event)
+  await untilAudited(scope, 40)
+  await stubOf(scope).configure({ learning: { audit_share: 0.001 } }, 'ops')
+  const occasions = async (from: number, level: number) => {
+    const before = (await audits(scope)).length
+    for (const event of reads(
+      from,
+      Array.from({ length: 60 }, () => level),
+    ))
+      await sendAndSettle(stubOf(scope), event)
+    await until(async () => (await jobsOf(scope)).length === 0, 'all audits ended')
+    return (await audits(scope)).slice(before).map(({ occasion }) => occasion)
+  }
+  expect(await occasions(1000, 20)).not.toContain('edge')
+  expect(await occasions(2000, 48)).toContain('edge')
+})
+
 describe('an audit of a proven reflex', () => {
   test('agrees that it ignored an event, if the slow path did something for others alone', async () => {
     const { scope } = await audited(`if (context.event.text !== 'humming') return null; ${IGNORES}`)
