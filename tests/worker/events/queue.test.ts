@@ -577,6 +577,33 @@ describe('the sweep', () => {
     await env.DB.exec('DELETE FROM queued')
   })
 
+  test('does not send again what may be a little behind the newest batch that arrived', async () => {
+    const [had, rest, behind] = [freshScope(), freshScope(), freshScope()]
+    const now = Date.now()
+    await noteQueued(env.DB, [{ id: newBatchId(now - 35_000), events: [note(behind, 'behind')] }], now - 5000)
+    const [a, b] = [note(had, 'a'), note(rest, 'b')]
+    await noteQueued(env.DB, [{ id: newBatchId(now - 32_000), events: [a, b] }], now - 2000)
+    await stubOf(had).accept([a], 'http')
+    await until(async () => row(had), 'D1 knows what arrived of the newer batch')
+    expect((await sweep(env, now)).sent_again).toBe(0)
+    await noteQueued(env.DB, [{ id: newBatchId(now - 43_000), events: [note(behind, 'far behind')] }], now - 13_000)
+    expect((await sweep(env, now)).sent_again).toBe(1)
+    await env.DB.exec('DELETE FROM queued')
+  })
+
+  test('tries no further batches while the queue takes none', async () => {
+    const now = Date.now()
+    const late = Array.from({ length: 40 }, (_, index) => ({ id: newBatchId(now - 60_000 + index), events: [note(freshScope(), 'a')] }))
+    await noteQueued(env.DB, late, now - 30_000)
+    let tried = 0
+    const EVENTS = { sendBatch: () => ((tried += 1), Promise.reject(new Error('the queue is away'))) }
+    expect((await sweep(Object.assign({}, env, { EVENTS }), now)).sent_again).toBe(0)
+    expect(tried).toBe(1)
+    // They stay overdue.
+    expect((await sweep(env, now)).sent_again).toBe(40)
+    await env.DB.exec('DELETE FROM queued')
+  })
+
   test('does not send again what a scope has accepted, however long its turn takes', async () => {
     const scope = freshScope()
     const { promise: gate, resolve } = Promise.withResolvers<void>()
