@@ -102,10 +102,13 @@ describe('the consumer', () => {
   test('takes the sender that the message names, whatever its events say', async () => {
     const scope = freshScope()
     const [own, none] = [note(scope, 'a'), note(scope, 'b')]
-    const events = [{ ...own, meta: { ...own.meta, sender: 'key:abc' } }, none]
+    const events = [{ ...own, meta: { ...own.meta, sender: 'key:abc', role: 'admin' } }, none]
     await deliver('reflex-events', [{ scope, sender: 'meter-7', events }])
-    const senders = await Promise.all([own, none].map(async ({ id }) => (await stubOf(scope).event(id))?.event.meta.sender))
-    expect(senders).toEqual(['meter-7', 'meter-7'])
+    const metas = await Promise.all([own, none].map(async ({ id }) => (await stubOf(scope).event(id))?.event.meta))
+    expect(metas.map((meta) => [meta?.sender, meta?.role])).toEqual([
+      ['meter-7', undefined],
+      ['meter-7', undefined],
+    ])
   })
 
   test.each([
