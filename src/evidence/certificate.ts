@@ -336,13 +336,14 @@ function afterRetraction(before: Certificate, seen: Extract<Observation, { kind:
   const { event_type, risk, act, seq, at } = seen
   const stratum = stratumOf(before, { event_type, risk, act, seq, at })
   const isAudit = seen.of === 'audit'
-  // A drift, or a proof by other decisions, has forgotten it.
-  if (!stratum || !(isAudit ? stratum.state === 'proven' && stratum.audits.disagreed > 0 : stratum.k < stratum.n))
+  // A drift, or a proof by other decisions, has forgotten it: counts that began later lack it.
+  const hasCounted = (one: Stratum): boolean => one.k < one.n && one.from.seq <= seq
+  if (!stratum || !(isAudit ? stratum.state === 'proven' && stratum.audits.disagreed > 0 : hasCounted(stratum)))
     return { certificate: before, changes: [] }
   const others = [togetherOf(before, stratum)].filter((all) =>
     isAudit
       ? isShared(before, stratum) && all.state === 'proven' && all.audits.disagreed > 0
-      : joins(before, { ...stratum, n: stratum.n - 1 }) && all.k < all.n,
+      : joins(before, { ...stratum, n: stratum.n - 1 }) && hasCounted(all) && (all.state === 'open' || seq <= all.to.seq),
   )
   const right = (one: Stratum): Stratum => (isAudit ? { ...one, audits: withoutDisagreement(one.audits, barOf(before, one)) } : agreed(one))
   const counted = [stratum, ...others].reduce((certificate, one) => withStratum(certificate, right(one)), before)

@@ -330,6 +330,15 @@ describe('a disagreement that the slow path does not repeat', () => {
     expect(of(after(refuted, retracts('label', 'comparison')), 'label')).toMatchObject({ state: 'open', n: 2, k: 1 })
   })
 
+  test('changes nothing in counts that began after it, or that had ended before it', () => {
+    const reopened = opened({ strata: [stratum('label', 5, { k: 4, drifts: 1, from: { seq: 3, at: 3 }, to: { seq: 9, at: 9 } })] })
+    expect(proceed(reopened, retracts('label', 'comparison')).changes).toEqual([])
+    const all = stratum(REST, 200, { k: 150, state: 'refuted', to: { seq: 1, at: 1 } })
+    const ended = opened({ least: least(0.99), strata: [all, stratum('label', 70, { k: 69 })] })
+    const retracted = after(ended, retracts('label', 'comparison'))
+    expect([of(retracted, 'label')?.k, of(retracted, REST)]).toEqual([70, all])
+  })
+
   test('no longer stops an act that was proven, and leaves other disagreements', () => {
     const acting = opened({ strata: [proven('label', 70)] })
     const once = after(acting, disagrees('label'))

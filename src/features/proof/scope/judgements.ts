@@ -72,6 +72,15 @@ export class Judgements {
     return this.proofOf(version, act) !== null
   }
 
+  /** True if a comparison of such an act counts: of what is refuted, none does. */
+  counts(version: JudgedVersion, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): boolean {
+    const certificate = this.#parts.certificates.of(version)
+    if (!certificate || certificate.lapsed) return true
+    const place = { event_type, risk: riskIn(this.#parts.toolbox, own), act: actNameOf(own), seq: 0, at: 0 }
+    const stratum = stratumOf(certificate, place)
+    return stratum !== null && stratum.state !== 'refuted'
+  }
+
   /** The proof of a version that reaches such an act; null if none does. */
   proofOf(version: JudgedVersion, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): Reached | null {
     const certificate = this.#parts.certificates.of(version)

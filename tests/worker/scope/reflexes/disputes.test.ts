@@ -46,6 +46,21 @@ test.each([
   expect(await askedAgain(scope)).toHaveLength(asked)
 })
 
+test('once an act is refuted, its disagreements count no more, and nobody is asked again', async () => {
+  const { scope, version } = await scopeOf('shadow', ['burn', 'burn', 'burn', 'burn', 'burn', 'clean', 'clean'])
+  const disagree = async () => {
+    await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
+    await settled(scope)
+  }
+  await disagree()
+  await disagree()
+  const refuted = await actOf(scope, version)
+  expect(refuted).toMatchObject({ state: 'refuted', n: 2, k: 0 })
+  await disagree()
+  expect(await askedAgain(scope)).toHaveLength(2)
+  expect(await actOf(scope, version)).toEqual(refuted)
+})
+
 test('an audit that disagrees stops a reflex at once, and it acts again if the slow path does not repeat that twice', async () => {
   const { scope, version } = await scopeOf('active', ['burn'], { audit_share: 1 })
   await certify(scope, version, { risk: 'outside' })
