@@ -133,29 +133,30 @@ export async function retentionReport(env: Env, now: number, patterns: readonly 
   const { events, oldest } = await retentionBacklog(storeOf(env), days === null ? 0 : now - days * DAY_MS)
   const shown = oldest === null || patterns.includes('*') ? oldest : Math.floor(oldest / DAY_MS) * DAY_MS
   const most_bytes = valid(() => eventsBytes(env))
-  const databases = await Promise.all(packDatabases(storeOf(env)).map((one) => packReport(one, { now, most_bytes })))
-  const seen = (size: number | null) => (size === null ? null : sizeSeenBy(patterns, size))
+  const databases = await Promise.all(packDatabases(storeOf(env)).map((one) => packReport(one, { now, most_bytes, patterns })))
   const times = databases.flatMap(({ kept_days }) => kept_days ?? [])
   const bytes = databases.reduce((sum, one) => sum + (one.bytes ?? 0), 0)
   const rests = databases.flatMap((one) =>
     most_bytes === null || one.bytes === null || one.bytes_per_day === null ? [] : (most_bytes - one.bytes) / one.bytes_per_day,
   )
   const least = (numbers: readonly number[]) => (numbers.length === 0 ? null : Math.max(0, Math.round(10 * Math.min(...numbers)) / 10))
-  const packs = { bytes: sizeSeenBy(patterns, bytes), most_bytes, kept_days: least(times), leave_in_days: least(rests) }
-  const sizes = databases.map((one) => ({
-    ...one,
-    bytes: seen(one.bytes),
-    database_bytes: seen(one.database_bytes),
-    bytes_per_day: seen(one.bytes_per_day),
-  }))
-  return { days, backlog: events, oldest: isoOrNull(shown), packs, databases: sizes }
+  const packs = { bytes, most_bytes, kept_days: least(times), leave_in_days: least(rests) }
+  return { days, backlog: events, oldest: isoOrNull(shown), packs, databases }
 }
 
-/** The packs in one database. A day at least tells a rate. */
-async function packReport({ name, db }: PackDatabase, { now, most_bytes }: { now: number; most_bytes: number | null }) {
+type PackReporting = { now: number; most_bytes: number | null; patterns: readonly string[] }
+
+/**
+ * The packs in one database. A day at least tells a rate: for a key of some scopes it is made of
+ * the size and the age that the key sees, or it would tell the others' events.
+ */
+async function packReport({ name, db }: PackDatabase, { now, most_bytes, patterns }: PackReporting) {
   try {
-    const [{ bytes, oldest }, database_bytes] = await Promise.all([overduePacks(db, 0), databaseBytes(db)])
-    const age_days = oldest === null ? 0 : (now - oldest) / DAY_MS
+    const [kept, size] = await Promise.all([overduePacks(db, 0), databaseBytes(db)])
+    const bytes = sizeSeenBy(patterns, kept.bytes)
+    const database_bytes = size === null ? null : sizeSeenBy(patterns, size)
+    const age = kept.oldest === null ? 0 : (now - kept.oldest) / DAY_MS
+    const age_days = patterns.includes('*') ? age : Math.floor(age)
     const has_rate = age_days >= 1 && bytes > 0
     const kept_days = most_bytes === null || !has_rate ? null : Math.round(((most_bytes * age_days) / bytes) * 10) / 10
     return { name, error: null, bytes, database_bytes, bytes_per_day: has_rate ? Math.round(bytes / age_days) : null, kept_days }

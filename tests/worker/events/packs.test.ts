@@ -590,6 +590,18 @@ describe('packs that take more than REFLEX_EVENTS_BYTES', () => {
     expect((await retentionReport(env, START + 60_000)).packs).toMatchObject({ most_bytes: 6_000_000_000, kept_days: null })
     expect((await retentionReport({ ...env, REFLEX_EVENTS_BYTES: '-1' }, START)).packs.most_bytes).toBeNull()
   })
+
+  test('tell a key of some scopes no rate, and no time, that is finer than the sizes that it sees', async () => {
+    const seen = async () => {
+      const { packs, databases } = await retentionReport(env, START + 2 * DAY_MS, ['team/*'])
+      return { packs, rates: databases.map(({ bytes_per_day, kept_days }) => ({ bytes_per_day, kept_days })) }
+    }
+    await packedNotes('a', 5, START)
+    const before = await seen()
+    await packedNotes('b', 5, START)
+    expect(await seen()).toEqual(before)
+    expect(before.packs).toMatchObject({ bytes: 0, kept_days: null, leave_in_days: null })
+  })
 })
 
 const eventsOf = (reports: readonly Report[]): Event[] => reports.map(({ payload }) => JSON.parse(payload) as Event)
