@@ -20,6 +20,8 @@ export function valuesIn(event: object): string[] {
 }
 
 function collect(path: string, value: unknown, found: Set<string>, depth = 0): void {
+  // An act on a large event costs no more than one on a small event.
+  if (found.size >= MOST_VALUES) return
   if (typeof value === 'string') for (const word of wordsIn(value)) found.add(keyOf(path, word))
   else if (typeof value === 'boolean' || (Number.isInteger(value) && Math.abs(Number(value)) < 10)) found.add(keyOf(path, String(value)))
   else if (depth >= DEEPEST) return

@@ -19,6 +19,12 @@ test('names of things with several digits are all the same value, and the id of 
   expect(valuesIn({ ...event({}), id: 'e2' })).toEqual(valuesOf({}))
 })
 
+test('what comes after as many values as are counted is not read', () => {
+  const words = Array.from({ length: 40 }, (_, nth) => `word${'abcdefghij'[nth % 10]}${'klmn'[nth % 4]}${'xyz'[nth % 3]}`).join(' ')
+  const unread = new Proxy({}, { ownKeys: () => expect.unreachable('it is read') })
+  expect(valuesOf({ words, rest: unread })).toHaveLength(32)
+})
+
 test('values that come once are forgotten before those that come again', () => {
   let counts = countValues({}, ['north'], false)
   for (let at = 0; at < 1000; at += 1) counts = countValues(counts, [`once ${at}`, ...(at % 30 === 0 ? ['north'] : [])], false)
