@@ -17,6 +17,8 @@ import { packable, replicateEvents, type Report } from '../../../src/store/repli
 import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
 import { packDatabases, storeOf } from '../../../src/store/store.ts'
 import { clearArchive } from '../../support/pack-archive.ts'
+import { sortAll } from '../../support/sort-told.ts'
+import { scopeTotals } from '../../../src/features/statistics/store/packed.ts'
 import { severalDatabases } from '../../support/pack-databases.ts'
 import { assertProperty } from '../../support/property.ts'
 import { eventAt, packedNotes, reportOf, scopeRow } from '../../support/packs.ts'
@@ -368,6 +370,21 @@ describe('lone events of a deployment with a queue of outcomes', () => {
     expect(await packsOf()).toEqual([3])
   })
 
+  test('take the numbers of their scope with them', async () => {
+    const bodies: unknown[] = []
+    const send = outcomesSender({
+      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+      REFLEX_QUEUE_NOTES: 'off',
+    })
+    const rows = [{ family: 'scope', bucket: 'all', start: 0, values: { '': { accepted: 3 } } }]
+    const scope = freshScope()
+    const packed = packable([reportOf(eventAt(scope, START), { nth: 1 })], scope)
+    expect(await send?.(packed, { statistics: { scope, seq: 1, rows } })).toBe(true)
+    expect((await deliver('reflex-outcomes', bodies)).explicitAcks).toHaveLength(1)
+    await sortAll(env.DB)
+    expect((await scopeTotals(env.DB, [scope])).get(scope)).toEqual({ accepted: 3 })
+  })
+
   test('are packed by day, so that one scope with a clock ahead does not keep the events of all others', async () => {
     const bodies: unknown[] = []
     const defer = outcomesSender({
@@ -548,6 +565,25 @@ describe('packs that have become many', () => {
       .bind(part)
       .all<{ packs: number; entries: number }>()
     for (const { packs, entries } of results) expect(packs).toBeLessThanOrEqual(entries)
+  })
+
+  test('are found by merged rows of the index as long as by the youngest of these, which name none that is gone', async () => {
+    const part = 3 * 2 ** 44
+    const ids = Array.from({ length: 8 }, (_, row) => String((1n << 62n) + BigInt(seqAt(START)) + BigInt(row)))
+    for (const [row, id] of ids.entries()) {
+      const pack = `INSERT INTO packs (id, first, last, events, accepted_at, raw_bytes, data) SELECT CAST(?1 AS INTEGER), ?2, ?2, 1, ?3, 1, x'00'`
+      // Retention has taken the first.
+      if (row > 0) await env.DB.prepare(pack).bind(id, seqAt(START), START).run()
+      await env.DB.prepare('INSERT INTO pack_index (place, accepted_at, packs, entries) VALUES (?1, ?2, ?3, unhex(?4))')
+        .bind(part + row, START + row, JSON.stringify([id]), `${row.toString(16).padStart(16, '0')}0000`)
+        .run()
+    }
+    await packedNotes('a', 1024, START)
+    await mergePacks(env.DB, START + DAY_MS)
+    const merged = 'SELECT accepted_at, packs FROM pack_index WHERE place >= ?1'
+    const { results } = await env.DB.prepare(merged).bind(part).all<{ accepted_at: number; packs: string }>()
+    expect(results.map(({ accepted_at }) => accepted_at)).toEqual(results.map(() => START + 7))
+    expect(results.flatMap(({ packs }) => JSON.parse(packs) as string[]).toSorted()).toEqual(ids.slice(1))
   })
 })
 
