@@ -110,7 +110,10 @@ export const mayBePacked = (event: Pick<Report, 'status' | 'timestamp' | 'accept
   (event.status === 'completed' || event.status === 'ignored') && Math.abs(Date.parse(event.timestamp) - filedAt(event)) < NEAR_MS
 
 /** The ordinary ones of these events of a scope, for a pack. */
-export const packable = (reports: readonly Report[], scope: string): PackedEvent[] => packedOf(reports.filter(isOrdinary), scope)
+export function packable(reports: readonly Report[], scope: string): PackedEvent[] {
+  const ordinary = reports.filter(isOrdinary)
+  return ordinary.length === 0 ? [] : packedOf(ordinary, scope)
+}
 
 function packedOf(reports: readonly Report[], scope: string): PackedEvent[] {
   const placeOf = placesOf(scope)
