@@ -9,7 +9,7 @@ import { countAct, occasionOf, unitHash } from '../../../evidence/draw.ts'
 import { isOther, mayBeAtEdge, moved } from '../../../evidence/edges.ts'
 import { noveltyOf, type TaughtValues, traitsOf } from '../../../evidence/novelty.ts'
 import type { JsonFields } from '../../../base/json.ts'
-import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
+import type { ShownContext } from '../../../reflexes/context/context-json.ts'
 import { runReflex } from '../../../reflexes/run-reflex.ts'
 import type { Sandbox } from '../../../reflexes/sandbox.ts'
 import { valuesIn } from '../../../evidence/values.ts'
@@ -87,13 +87,13 @@ export class Audits implements ScopeFeature {
     // A person's version is audited only while the scope learns.
     if (settings().learning.mode === 'off' && !acted.version.by_proof) return false
     // The reflex saw the notes before its own action changed them.
-    const saw = steps.find(({ fire }) => fire === acted)?.shown?.context
-    const drawn = this.#occasion(acted, event, saw)
+    const shown = steps.find(({ fire }) => fire === acted)?.shown ?? null
+    const drawn = this.#occasion(acted, event, shown)
     if (drawn === null) return false
     const { action: own, version: by } = acted
     const { replies } = settings().learning
     const { created_at, last_action_at } = memory.live
-    const scratch = saw?.scratch ?? {}
+    const scratch = shown?.context.scratch ?? {}
     const view: DryView = {
       considered: [[seq, seq]],
       saw: { seqs: memory.placesUpTo(seq), scratch, created_at, last_action_at },
@@ -118,7 +118,7 @@ export class Audits implements ScopeFeature {
   }
 
   /** Counts the act. While too many audits wait, none is added, and the next act is due again. */
-  #occasion(fire: Fire, event: Event, saw: ReflexContext | undefined): Required<Pick<Audit, 'occasion' | 'pace'>> | null {
+  #occasion(fire: Fire, event: Event, shown: ShownContext | null): Required<Pick<Audit, 'occasion' | 'pace'>> | null {
     const { settings, judgements, records, database, secret } = this.#parts
     const { version, action } = fire
     const proof = judgements.proofOf(version, { event_type: event.type, own: action })
@@ -131,7 +131,7 @@ export class Audits implements ScopeFeature {
     const salt = `${secret} ${version.hash}`
     const by_pace = occasionOf(pace, { event_id: event.id, salt, share, risk: proof.risk, is_new, values })
     const looks = by_pace === null && share > 0 && mayBeAtEdge(pace)
-    const drawn = looks && this.#isAtEdge(fire, saw, { ranges: proof.values?.numbers ?? {}, salt }) ? 'edge' : by_pace
+    const drawn = looks && this.#isAtEdge(fire, shown, { ranges: proof.values?.numbers ?? {}, salt }) ? 'edge' : by_pace
     const occasion = drawn !== null && waitingAudits(database) >= MOST_WAITING ? null : drawn
     const after = countAct(pace, occasion, values)
     records.paced(version, kind, after)
@@ -139,11 +139,13 @@ export class Audits implements ScopeFeature {
   }
 
   /** True if the version decides otherwise where a number of the event is a little different. */
-  #isAtEdge({ version, action }: Fire, saw: ReflexContext | undefined, { ranges, salt }: Edges): boolean {
-    const beside = saw && moved(saw.event as JsonFields, ranges, unitHash(`${salt}\0edge\0${saw.event.id}`))
+  #isAtEdge({ version, action }: Fire, shown: ShownContext | null, { ranges, salt }: Edges): boolean {
+    if (!shown) return false
+    const { event } = shown.context
+    const beside = moved(event as JsonFields, ranges, unitHash(`${salt}\0edge\0${event.id}`))
     if (!beside) return false
-    const context = { ...saw, event: beside.event as ReflexContext['event'] }
-    const run = runReflex(this.#parts.sandbox(), version, context)
+    // Most acts are looked at: the rest of the context is not written again for each.
+    const run = runReflex(this.#parts.sandbox(), version, shown.json.with('event', JSON.stringify(beside.event)))
     return isOther(action, run.action, beside.move)
   }
 }
