@@ -30,7 +30,7 @@ export async function sweep(env: Env, now: number, { retention = [], features = 
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
     const db = storeOf(env)
-    const late = [...(await overdueScopes(db, now - OVERDUE_MS)), ...(await scopesAhead(db, now + OVERDUE_MS))]
+    const late = [...(await overdueScopes(db, now - OVERDUE_MS)), ...(await scopesAhead(db, now))]
     return (await Promise.all(late.map((scope) => poke(env, scope, now)))).filter(Boolean).length
   })
   // A step of a feature may be slow: lost events and overdue scopes come first (G1).

@@ -99,11 +99,15 @@ export async function overdueScopes(db: D1Database, before: number): Promise<str
   return rows.map(({ scope }) => scope)
 }
 
+/** A report that is later than now by more was made by a clock that was ahead. */
+const AHEAD_MS = 60_000
+
 /**
- * Scopes that reported after `after`, by a clock that was ahead, and have an alarm that it set. All
- * are read, unless no event is as new.
+ * Scopes that reported by a clock that was ahead of `now`, and have an alarm that it set. All are
+ * read, unless no event is as new.
  */
-export async function scopesAhead(db: D1Database, after: number): Promise<string[]> {
+export async function scopesAhead(db: D1Database, now: number): Promise<string[]> {
+  const after = now + AHEAD_MS
   const newer = `SELECT 1 FROM events WHERE seq > CAST(?1 AS INTEGER)
     UNION ALL SELECT 1 FROM packs WHERE id > CAST(?1 AS INTEGER) AND id < ${FULL}
     UNION ALL SELECT 1 FROM packs WHERE id > CAST(?1 AS INTEGER) + ${FULL} LIMIT 1`
@@ -134,12 +138,16 @@ export async function forgetScopes(db: D1Database, before: number, limit: number
   return (await db.prepare(statement).bind(before, limit).run()).meta.changes
 }
 
-/** Notes the alarm of a scope that was woken at `now`, which its last report does not follow. */
+/**
+ * Notes the alarm of a scope that was woken by a sweep of `now`. The time of its report is put back
+ * only if a clock that was ahead made it: the scope may have reported since the sweep began, and an
+ * older report must not replace that one.
+ */
 export async function setWake(
   db: D1Database,
   { scope, wake_at, now }: { scope: string; wake_at: number | null; now: number },
 ): Promise<void> {
-  const updated_at = sql`min(${scopes.updated_at}, ${now})`
+  const updated_at = sql`CASE WHEN ${scopes.updated_at} > ${now + AHEAD_MS} THEN ${now} ELSE ${scopes.updated_at} END`
   await drizzle(db).update(scopes).set({ wake_at, updated_at }).where(eq(scopes.scope, scope))
 }
 

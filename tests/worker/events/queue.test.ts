@@ -9,6 +9,7 @@ import { listEvents } from '../../../src/store/events.ts'
 import { scopeTotals } from '../../../src/features/statistics/store/packed.ts'
 import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
 import { scopeStatements } from '../../../src/store/scope-rows.ts'
+import { setWake } from '../../../src/store/scopes.ts'
 import { scopeExists } from '../../../src/store/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 import { sweep as sweepWith } from '../../../src/events/sweep.ts'
@@ -673,6 +674,9 @@ describe('the sweep', () => {
     expect(await report(now - 1000, 2)).toBe(1)
     expect(await report(now - 3_600_000, 3)).toBe(3)
     expect(await report(now - 3_599_000, 4)).toBe(4)
+    expect(await report(now + 1000, 5)).toBe(5)
+    await setWake(env.DB, { scope, wake_at: null, now })
+    expect(await report(now + 500, 6)).toBe(5)
   })
 
   test('forgets in D1 until nothing is left, whatever came in, but no dead letter, no open event, and nothing for a clock that was ahead', async () => {
