@@ -481,6 +481,30 @@ describe('packs that have become many', () => {
     expect([await count('packs'), await count('pack_index')]).toEqual([0, 0])
   })
 
+  test('of one millisecond merge, too, and each of its events is on one page', async () => {
+    const events = Array.from({ length: 2100 }, () => eventAt('a', START))
+    for (let from = 0; from < events.length; from += 70)
+      await write(
+        'a',
+        events.slice(from, from + 70).map((event, index) => reportOf(event, { nth: from + index + 1 })),
+      )
+    await mergePacks(env.DB, START + DAY_MS)
+    expect(await packsOf()).toHaveLength(Math.ceil(2100 / 256))
+    expect((await listed({}, { limit: 400 })).map(({ id }) => id)).toEqual(events.map(({ id }) => id).toReversed())
+    expect(await findEvent(env.DB, events[1000]!.id, { patterns: ALL })).toMatchObject({ id: events[1000]!.id })
+  })
+
+  test.each([false, true])('have two scopes with events of one place, which are on one page (rising: %s)', async (rising) => {
+    const scopes = ['a', 'b', 'c']
+    const packed = scopes.flatMap((scope) => packable([reportOf(eventAt(scope, START), { nth: 1 })], scope))
+    const [{ seq }] = packed as [PackedEvent]
+    await packEvents(
+      env.DB,
+      packed.map((event) => ({ ...event, seq })),
+    )
+    expect((await listed({}, { limit: 1, rising })).map(({ scope }) => scope).toSorted()).toEqual(scopes)
+  })
+
   test('of different days stay apart: retention takes whole packs', async () => {
     for (const day of [0, 0, 1, 1]) await packedNotes('a', 3, START + day * DAY_MS)
     await mergePacks(env.DB, START + 2 * DAY_MS)

@@ -6,7 +6,7 @@ import { sumByScope, sumStatistics } from '../../../src/features/statistics/stor
 import { writeStatistics } from '../../../src/features/statistics/store/write.ts'
 import { sumEnded } from '../../../src/features/statistics/store/sums.ts'
 import { addDeadLetters, deadLettersOf } from '../../../src/store/dead-letters.ts'
-import { mergePacks } from '../../../src/store/packs/merge.ts'
+import { forgetPacks, mergePacks } from '../../../src/store/packs/merge.ts'
 import { sortTold, waitStatements } from '../../../src/store/packs/told.ts'
 import { sortersOf } from '../../../src/events/sweep.ts'
 import { features } from '../../../src/features/index.ts'
@@ -282,6 +282,15 @@ describe('statistics that come with a pack', () => {
     await fold()
     await mergePacks(env.DB, START + 24 * HOUR)
     expect([await count('statistics_waiting'), await count('packs'), await sumOf('*')]).toEqual([0, 1, 40])
+  })
+
+  test('are kept when retention takes packs that nobody has sorted', async () => {
+    await pack([answer('a', 1, 3)])
+    await pack([answer('b', 1, 4)])
+    expect(await forgetPacks(env.DB, START + 48 * HOUR, 10)).toBe(2)
+    expect([await count('packs'), await count('statistics_waiting')]).toEqual([0, 1])
+    await fold()
+    expect([await sumOf('*'), await totalOf('b')]).toEqual([7, 4])
   })
 
   test('take a pack alone, unless D1 has rows or letters of its events, which leave with it', async () => {
