@@ -11,6 +11,8 @@ type VersionRecord = { metrics: ReflexMetrics; trial: Trial; paces?: Record<stri
 type Named = { id: string; version: number; state: string }
 
 const MOST_KINDS = 100
+/** Kinds with counts of values, which a unit writes with each act of the version. */
+const MOST_COUNTED = 8
 
 /**
  * The history and metrics of reflexes, cached and written once per unit, in its transaction: with
@@ -102,7 +104,9 @@ export class Records implements Noted {
   paced(version: Named, kind: string, pace: AuditPace): void {
     const known = this.of(version)
     const { [kind]: _before, ...others } = known.paces ?? {}
-    known.paces = Object.fromEntries([...Object.entries(others).slice(1 - MOST_KINDS), [kind, pace]])
+    const kept = Object.entries(others).slice(1 - MOST_KINDS)
+    const older = kept.slice(0, 1 - MOST_COUNTED).map(([name, { values: _values, ...own }]): [string, AuditPace] => [name, own])
+    known.paces = Object.fromEntries([...older, ...kept.slice(1 - MOST_COUNTED), [kind, pace]])
   }
 
   all(): { reflex_id: string; version: number; metrics: ReflexMetrics }[] {

@@ -58,6 +58,9 @@ type Edges = { ranges: TaughtValues['numbers']; salt: string }
 /** Audits that may wait, for example for the model; further ones are not drawn. */
 const MOST_WAITING = 500
 
+/** `shown`: what the reflex saw, if it is known. `unit`: in which it acts. */
+type Looking = { shown: ShownContext | null; unit: Unit }
+
 /** Actions that cannot be compared with a decision of the slow path. */
 const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_turn'])
 
@@ -69,6 +72,8 @@ const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_t
 export class Audits implements ScopeFeature {
   readonly name = 'audits'
   readonly #parts: AuditsParts
+  /** The last unit with a run to look for an edge: one has a single such run. */
+  #looked: Unit | null = null
 
   constructor(parts: AuditsParts) {
     this.#parts = parts
@@ -88,7 +93,7 @@ export class Audits implements ScopeFeature {
     if (settings().learning.mode === 'off' && !acted.version.by_proof) return false
     // The reflex saw the notes before its own action changed them.
     const shown = steps.find(({ fire }) => fire === acted)?.shown ?? null
-    const drawn = this.#occasion(acted, event, shown)
+    const drawn = this.#occasion(acted, event, { shown, unit })
     if (drawn === null) return false
     const { action: own, version: by } = acted
     const { replies } = settings().learning
@@ -118,7 +123,7 @@ export class Audits implements ScopeFeature {
   }
 
   /** Counts the act. While too many audits wait, none is added, and the next act is due again. */
-  #occasion(fire: Fire, event: Event, shown: ShownContext | null): Required<Pick<Audit, 'occasion' | 'pace'>> | null {
+  #occasion(fire: Fire, event: Event, { shown, unit }: Looking): Required<Pick<Audit, 'occasion' | 'pace'>> | null {
     const { settings, judgements, records, database, secret } = this.#parts
     const { version, action } = fire
     const proof = judgements.proofOf(version, { event_type: event.type, own: action })
@@ -130,7 +135,8 @@ export class Audits implements ScopeFeature {
     const values = proof.risk === 'inside' ? [] : valuesIn(event)
     const salt = `${secret} ${version.hash}`
     const by_pace = occasionOf(pace, { event_id: event.id, salt, share, risk: proof.risk, is_new, values })
-    const looks = by_pace === null && share > 0 && mayBeAtEdge(pace)
+    const looks = by_pace === null && share > 0 && mayBeAtEdge(pace) && unit !== this.#looked
+    if (looks) this.#looked = unit
     const drawn = looks && this.#isAtEdge(fire, shown, { ranges: proof.values?.numbers ?? {}, salt }) ? 'edge' : by_pace
     const occasion = drawn !== null && waitingAudits(database) >= MOST_WAITING ? null : drawn
     const after = countAct(pace, occasion, values)

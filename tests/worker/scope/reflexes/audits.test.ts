@@ -71,18 +71,20 @@ test('a reflex that would decide otherwise with a number a little higher is audi
   for (const event of reads(0, taught)) await sendAndSettle(stubOf(scope), event)
   await untilAudited(scope, 40)
   await stubOf(scope).configure({ learning: { audit_share: 0.001 } }, 'ops')
-  const occasions = async (from: number, level: number) => {
+  const occasions = async (from: number, level: number, together = 1) => {
     const before = (await audits(scope)).length
-    for (const event of reads(
+    const events = reads(
       from,
       Array.from({ length: 60 }, () => level),
-    ))
-      await sendAndSettle(stubOf(scope), event)
+    )
+    for (let at = 0; at < events.length; at += together) await sendAndSettle(stubOf(scope), ...events.slice(at, at + together))
     await until(async () => (await jobsOf(scope)).length === 0, 'all audits ended')
     return (await audits(scope)).slice(before).map(({ occasion }) => occasion)
   }
   expect(await occasions(1000, 20)).not.toContain('edge')
   expect(await occasions(2000, 48)).toContain('edge')
+  // A second run of the reflex is for one act of a batch.
+  expect((await occasions(3000, 48, 60)).filter((occasion) => occasion === 'edge').length).toBeLessThan(2)
 })
 
 describe('an audit of a proven reflex', () => {
