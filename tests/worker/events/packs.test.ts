@@ -11,7 +11,8 @@ import { archiveDays, leavingFor } from '../../../src/store/packs/archived.ts'
 import type { PackedEvent } from '../../../src/store/packs/format.ts'
 import { forgetPacks, forgetPacksBeyond, mergePacks, oldestPacked } from '../../../src/store/packs/merge.ts'
 import { retentionReport } from '../../../src/http/operations/health-report.ts'
-import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
+import { repeatedAmong } from '../../../src/store/packs/find.ts'
+import { nameOf, newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
 import { packEvents } from '../../../src/store/packs/write.ts'
 import { packable, replicateEvents, type Report } from '../../../src/store/replicate.ts'
 import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
@@ -206,6 +207,14 @@ describe('a pack of events', () => {
     await env.DB.exec('UPDATE packs SET data = substr(data, 1, 40)')
     await write('a', [reportOf(event!, { nth: null, status: 'cancelled', revision: 9 })])
     expect(await count('events')).toBe(1)
+  })
+
+  test('whose bytes are damaged may have an event of before, which is then a row', async () => {
+    const packed = packable([reportOf(eventAt('a', START), { nth: 1 })], 'a')
+    await packEvents(env.DB, packed)
+    expect(await repeatedAmong(env.DB, packed)).toEqual(new Set())
+    await env.DB.exec(`UPDATE packs SET data = x'00'`)
+    expect(await repeatedAmong(env.DB, packed)).toEqual(new Set(packed.map(nameOf)))
   })
 
   test('whose bytes are damaged does not stop the queue from giving up on an event', async () => {
