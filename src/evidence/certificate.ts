@@ -56,7 +56,7 @@ export type Observation = When &
         words?: ComparedWords | undefined
       })
     | { kind: 'shape'; unseen: boolean; weight?: number }
-    | (StratumPlace & { kind: 'retracted'; of: 'comparison' | 'audit' })
+    | (StratumPlace & { kind: 'retracted'; of: 'comparison' | 'audit'; counted_at: number })
   )
 export type ComparedWords = { replies: string; says: boolean }
 /** A change that the caller must follow up and log. */
@@ -333,17 +333,17 @@ function afterAudit(before: Certificate, stratum: Stratum, { agreed }: Seen): Pr
 
 /** A disagreement counts as an agreement in the counts of a proof, and no longer in its audits. */
 function afterRetraction(before: Certificate, seen: Extract<Observation, { kind: 'retracted' }>): Proceeded {
-  const { event_type, risk, act, seq, at } = seen
+  const { event_type, risk, act, seq, at, counted_at } = seen
   const stratum = stratumOf(before, { event_type, risk, act, seq, at })
   const isAudit = seen.of === 'audit'
   // A drift, or a proof by other decisions, has forgotten it: counts that began later lack it.
-  const hasCounted = (one: Stratum): boolean => one.k < one.n && one.from.seq <= seq
+  const hasCounted = (one: Stratum): boolean => one.k < one.n && one.from.at <= counted_at
   if (!stratum || !(isAudit ? stratum.state === 'proven' && stratum.audits.disagreed > 0 : hasCounted(stratum)))
     return { certificate: before, changes: [] }
   const others = [togetherOf(before, stratum)].filter((all) =>
     isAudit
       ? isShared(before, stratum) && all.state === 'proven' && all.audits.disagreed > 0
-      : joins(before, { ...stratum, n: stratum.n - 1 }) && hasCounted(all) && (all.state === 'open' || seq <= all.to.seq),
+      : joins(before, { ...stratum, n: stratum.n - 1 }) && hasCounted(all) && (all.state === 'open' || counted_at <= all.to.at),
   )
   const right = (one: Stratum): Stratum => (isAudit ? { ...one, audits: withoutDisagreement(one.audits, barOf(before, one)) } : agreed(one))
   const counted = [stratum, ...others].reduce((certificate, one) => withStratum(certificate, right(one)), before)

@@ -309,6 +309,7 @@ describe('a disagreement that the slow path does not repeat', () => {
     act,
     seq: 2,
     at: 2,
+    counted_at: 2,
     teacher,
   })
   const after = (certificate: Certificate, ...observed: Observation[]): Certificate =>
@@ -328,6 +329,11 @@ describe('a disagreement that the slow path does not repeat', () => {
     const refuted = after(opened(), seen('label', { agreed: false }), seen('label', { agreed: false }))
     expect(of(refuted, 'label')).toMatchObject({ state: 'refuted' })
     expect(of(after(refuted, retracts('label', 'comparison')), 'label')).toMatchObject({ state: 'open', n: 2, k: 1 })
+  })
+
+  test('is in counts that begin with what was foreseen, by the time: places of the log have other numbers', () => {
+    const foreseen = opened({ strata: [stratum('label', 70, { k: 69, from: { seq: 900, at: 1 }, to: { seq: 2, at: 2 } })] })
+    expect(of(after(foreseen, retracts('label', 'comparison')), 'label')).toMatchObject({ k: 70 })
   })
 
   test('changes nothing in counts that began after it, or that had ended before it', () => {

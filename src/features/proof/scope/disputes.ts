@@ -30,6 +30,8 @@ export type Dispute = Pick<OwnAct, 'event_type' | 'seq' | 'own'> & {
   head: EntryHead
   answers_of: readonly string[]
   words?: Words
+  /** The time of the unit that counted it, in ms. */
+  counted_at: number
   repeats: number
 }
 
@@ -49,9 +51,10 @@ export const disputing =
   (unit, given) => {
     if (settings().learning.mode === 'off' || (agent().trigger === null && !isAnsweredBeside({ type: given.event_type }))) return
     const waiting = database.first<{ n: number }>(`SELECT count(*) AS n FROM jobs WHERE kind = 'dispute'`)?.n ?? 0
-    if (waiting < MOST_WAITING) jobs.add(unit, { kind: 'dispute', key: uuidv7(), payload: { ...given, repeats: 0 } satisfies Dispute })
+    if (waiting < MOST_WAITING)
+      jobs.add(unit, { kind: 'dispute', key: uuidv7(), payload: { ...given, counted_at: unit.now, repeats: 0 } satisfies Dispute })
   }
-export type Disputing = (unit: Unit, given: Omit<Dispute, 'repeats'>) => void
+export type Disputing = (unit: Unit, given: Omit<Dispute, 'counted_at' | 'repeats'>) => void
 
 type SettlingParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs'> & { dry_turns: DryTurns; judgements: Judgements; toolbox: Toolbox }
 
@@ -91,9 +94,9 @@ async function settle({ key, payload }: Job<Dispute>, parts: SettlingParts): Pro
       if (isOpen) return jobs.advanced(ending, 'dispute', key, { ...given, repeats: given.repeats + 1 } satisfies Dispute)
       jobs.done(ending, 'dispute', key)
       if (!isRepeated) return
-      const { event_type, seq, own, of } = given
+      const { event_type, seq, own, of, counted_at } = given
       const where = { event_type, risk: riskIn(parts.toolbox, own), act: actNameOf(own) }
-      parts.judgements.retracted(ending, version, { ...where, seq, of, head })
+      parts.judgements.retracted(ending, version, { ...where, seq, of, counted_at, head })
     })
     if (!isOpen) return undefined
   }
