@@ -1,3 +1,4 @@
+import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
 import { call, fetchRaw, scopePath } from '../../support/http.ts'
@@ -8,6 +9,12 @@ import { ask, behaviours, effects } from '../../support/test-agents.ts'
 const SINCE = '2020-01-01T00:00:00Z'
 const asked = (scope: string, json: object = {}, headers: Record<string, string> = {}) =>
   call(scopePath(scope, '/replay'), { json: { since: SINCE, ...json }, headers })
+
+/** The calls of a scope that D1 lists, once it has all that the scope reports. */
+async function callsIn(scope: string) {
+  await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'D1 knows the scope')
+  return env.DB.prepare('SELECT count(*) AS n FROM calls WHERE scope = ?').bind(scope).first('n')
+}
 
 async function ranged(...given: Parameters<typeof asked>) {
   const answer = await asked(...given)
@@ -161,6 +168,7 @@ describe('a replay of a time range', () => {
 
   test('is one entry of the log, with a trace of its own, and touches nothing else', async () => {
     const { scope, id } = await busyScope()
+    const calls = await callsIn(scope)
     const before = await stubOf(scope).state()
     const log = await logOf(stubOf(scope))
     const changes = { reflex_code: { [id]: replying('x') } }
@@ -180,6 +188,8 @@ describe('a replay of a time range', () => {
       last_seq: expect.anything(),
       outbox: { last_error: null, waiting: expect.anything() },
     })
+    // Nor is it a call, which lists of traces would show.
+    expect(await callsIn(scope)).toBe(calls)
   })
 
   test('finds the entries of a unit of work at one time, so that no part of the log ends within it', async () => {
