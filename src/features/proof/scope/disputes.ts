@@ -10,12 +10,12 @@ import type { Lanes } from '../../../engine/effects/wiring.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 import type { Job } from '../../../engine/jobs.ts'
 import type { Unit } from '../../../kernel/unit.ts'
-import { agreedIn, ownersOfActs } from '../../../reflexes/agreement.ts'
+import { agreedIn } from '../../../reflexes/agreement.ts'
 import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import { childAt, spanOf } from '../../../traces/ids.ts'
 import type { OwnAct, Judgements } from './judgements.ts'
-import { MOST_WAIT_MS, pauseUntil } from './waits.ts'
+import { pauseBefore, termsOf } from './dry-answers.ts'
 
 /**
  * A job has this of a disagreement with one answer of the slow path. `of`: how it was counted.
@@ -83,9 +83,10 @@ async function settle({ key, payload }: Job<Dispute>, parts: SettlingParts): Pro
     const head = childAt(given.head, spanOf(`dispute:${key}:${given.repeats}`))
     const asked = { turn_id: uuidv7(), head, view, answers_of }
     const answer = await dry_turns.ask(asked)
-    if ((answer.status === 'waiting' || answer.status === 'refused') && now() - view.decided_at < MOST_WAIT_MS) {
+    const again_ms = pauseBefore(answer, { decided_at: view.decided_at, now: now() })
+    if (again_ms !== null) {
       unit((waiting) => jobs.progressed(waiting, 'dispute', key))
-      return { again_ms: pauseUntil(answer, now()) }
+      return { again_ms }
     }
     const isRepeated = isDecided(answer) && agrees(answer, given, parts.toolbox)
     const isOpen = isRepeated && given.repeats + 1 < REPEATS
@@ -102,10 +103,8 @@ async function settle({ key, payload }: Job<Dispute>, parts: SettlingParts): Pro
   }
 }
 
-function agrees(answer: DryAnswer, { own, words, reflex_id: id, version, head }: Dispute, { keyOf }: Toolbox): boolean {
+function agrees(answer: DryAnswer, given: Dispute, { keyOf }: Toolbox): boolean {
+  const { reflex_id: id, version, own: action } = given
   const decision = { by: 'turn' as const, acts: answer.acts }
-  const others =
-    own.action_type === 'ignore' && ownersOfActs(decision, { ...answer, events: answer.askers })(head.event_ids[0] ?? '') === 'others'
-  const terms = { alone: true, outputs: answer.outputs, ...(words && { words }), ...(others && { others }) }
-  return agreedIn({ version: { id, version }, action: own, decision, seen: new Map(), ...terms }, keyOf).agreed === true
+  return agreedIn({ version: { id, version }, action, decision, seen: new Map(), ...termsOf(answer, given) }, keyOf).agreed === true
 }

@@ -10,7 +10,7 @@ import type { Unit } from '../../../kernel/unit.ts'
 import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'
 import { Audits, type Audit } from './audits.ts'
 import { disputing, type Disputing, handleDisputes } from './disputes.ts'
-import { AGAIN_MS, MOST_WAIT_MS, pauseUntil } from './waits.ts'
+import { AGAIN_MS, MOST_WAIT_MS, ownerIn, pauseBefore, termsOf } from './dry-answers.ts'
 import { Certificates } from './certificates.ts'
 import { Judgements } from './judgements.ts'
 import { Promotions } from './promotions.ts'
@@ -27,7 +27,6 @@ import { addedUsage } from '../../../traces/usage.ts'
 import type { Usage } from '../../../contract/log-entry.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
-import { ownersOfActs } from '../../../reflexes/agreement.ts'
 import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
 type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'records' | 'features' | 'env' | 'scope'> & {
@@ -84,17 +83,16 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
   }
   const owners = payload.own.action_type === 'sequence' ? payload.own.acts.map((_, place) => actOwner(acts, place)) : []
   const { asked, answer, usage } = await answerTo({ turn_id: key, head, view, answers_of: owners }, payload, parts)
-  const waits = answer.status === 'waiting' || answer.status === 'refused'
-  if (waits && now() - view.decided_at < MOST_WAIT_MS) {
+  const again_ms = pauseBefore(answer, { decided_at: view.decided_at, now: now() })
+  if (again_ms !== null) {
     unit((waiting) => jobs.progressed(waiting, 'audit', key))
-    return { again_ms: pauseUntil(answer, now()) }
+    return { again_ms }
   }
   unit((ending) => {
     jobs.done(ending, 'audit', key)
     dry_turns.log(ending, asked, answer, 'audit')
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
-    const others = ownerIn(answer, payload) === 'others'
-    const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }), ...(others && { others }) }
+    const terms = termsOf(answer, payload)
     const agreed = answered(ending, version, { ...payload, head: childHead(head), decided, usage, terms }, parts)
     if (agreed !== false) return
     const { event_type, seq, own, words } = payload
@@ -135,12 +133,6 @@ async function askApart(first: AuditAsked, { seqs, usage }: NonNullable<Audit['a
   const answer = await dry_turns.ask(asked)
   return { asked, answer, usage: addedUsage(usage, answer.usage) }
 }
-
-/** Tells whose the acts of an answer are, for an event that was ignored. */
-const ownerIn = (answer: DryAnswer, { own, head }: Audit): ReturnType<ReturnType<typeof ownersOfActs>> =>
-  isDecided(answer) && own.action_type === 'ignore'
-    ? ownersOfActs({ by: 'turn', acts: answer.acts }, { ...answer, events: answer.askers })(head.event_ids[0])
-    : 'own'
 
 type Answered = Parameters<Judgements['audited']>[2] & Pick<Audit, 'pace'>
 

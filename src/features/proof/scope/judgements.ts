@@ -76,8 +76,7 @@ export class Judgements {
   counts(version: JudgedVersion, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): boolean {
     const certificate = this.#parts.certificates.of(version)
     if (!certificate || certificate.lapsed) return true
-    const place = { event_type, risk: riskIn(this.#parts.toolbox, own), act: actNameOf(own), seq: 0, at: 0 }
-    const stratum = stratumOf(certificate, place)
+    const stratum = stratumOf(certificate, this.#placeOf(event_type, own))
     return stratum !== null && stratum.state !== 'refuted'
   }
 
@@ -85,9 +84,14 @@ export class Judgements {
   proofOf(version: JudgedVersion, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): Reached | null {
     const certificate = this.#parts.certificates.of(version)
     if (!certificate || certificate.lapsed) return null
-    const risk = riskIn(this.#parts.toolbox, own)
-    const stratum = stratumOf(certificate, { event_type, risk, act: actNameOf(own), seq: 0, at: 0 })
-    return stratum?.state === 'proven' ? { seq: stratum.to.seq, risk, values: certificate.shapes.values } : null
+    const place = this.#placeOf(event_type, own)
+    const stratum = stratumOf(certificate, place)
+    return stratum?.state === 'proven' ? { seq: stratum.to.seq, risk: place.risk, values: certificate.shapes.values } : null
+  }
+
+  /** The place by which certificates are asked about such an act. */
+  #placeOf(event_type: string, own: OwnAct['own']) {
+    return { event_type, risk: riskIn(this.#parts.toolbox, own), act: actNameOf(own), seq: 0, at: 0 }
   }
 
   /** Compares an act with the slow path's decision in a dry turn; null if it cannot be compared. */

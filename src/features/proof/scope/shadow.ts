@@ -301,10 +301,11 @@ export class ShadowTrials implements ScopeFeature {
     const words = comparedWords(action, this.#parts.settings().learning.replies)
     const compared = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), agreed, seq, shape, traits, words, head: span }
     const isProven = judgements.isProven(version, { event_type, own: action })
-    const counts = judgements.counts(version, { event_type, own: action })
+    // Asked before it counts, which may refute the act.
+    const disputes = !agreed && turn !== undefined && judgements.counts(version, { event_type, own: action })
     if (isProven) judgements.compared(unit, version, { ...compared, log_seq })
     else promotions.compared(unit, version, compared)
-    if (!agreed && counts && turn) this.#dispute(unit, { version, action, seq, event_type, terms, turn }, { isProven, head: span })
+    if (disputes) this.#dispute(unit, { version, action, seq, event_type, terms, turn }, { isProven, head: span })
   }
 
   /** Has the turn asked again, whose decision was another one. */
