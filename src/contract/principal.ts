@@ -184,3 +184,9 @@ const ROUGH_BYTES = 100_000_000
  */
 export const sizeSeenBy = (patterns: readonly string[], bytes: number): number =>
   patterns.includes('*') ? bytes : Math.floor(bytes / ROUGH_BYTES) * ROUGH_BYTES
+
+const ROUGH_COUNT = 1000
+
+/** A count over all tenants, by the rule of `sizeSeenBy`. */
+export const countSeenBy = (patterns: readonly string[], count: number): number =>
+  patterns.includes('*') ? count : Math.floor(count / ROUGH_COUNT) * ROUGH_COUNT

@@ -129,7 +129,7 @@ export const health = z.object({
         .meta({ description: 'REFLEX_RETENTION_DAYS; null if it is invalid, in which case nothing is deleted from D1.' }),
       backlog: z.int().meta({
         description:
-          'Events that D1 has kept for longer, counted up to 10,000. More than a few thousand while idle means that deletion cannot keep up.',
+          'Events that D1 has kept for longer, counted up to 10,000. More than a few thousand while idle means that deletion cannot keep up. A key of some scopes sees thousands.',
       }),
       oldest: z.string().nullable(),
       packs: z

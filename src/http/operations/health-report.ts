@@ -1,6 +1,6 @@
 import { and, count, desc, isNotNull, max, min, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { sizeSeenBy } from '../../contract/principal.ts'
+import { countSeenBy, sizeSeenBy } from '../../contract/principal.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isoOrNull } from '../../base/time.ts'
 import type { ModelCallReport } from '../../contract/reports/health.ts'
@@ -126,7 +126,7 @@ const DAY_MS = 86_400_000
 
 /**
  * The rows that D1 has retained for longer than configured. A key of some scopes learns the day of
- * the oldest event, which may be in another scope.
+ * the oldest event, which may be in another scope, and thousands of them.
  */
 export async function retentionReport(env: Env, now: number, patterns: readonly string[] = ['*']) {
   const days = valid(() => retentionDays(env))
@@ -141,7 +141,7 @@ export async function retentionReport(env: Env, now: number, patterns: readonly 
   )
   const least = (numbers: readonly number[]) => (numbers.length === 0 ? null : Math.max(0, Math.round(10 * Math.min(...numbers)) / 10))
   const packs = { bytes, most_bytes, kept_days: least(times), leave_in_days: least(rests) }
-  return { days, backlog: events, oldest: isoOrNull(shown), packs, databases }
+  return { days, backlog: countSeenBy(patterns, events), oldest: isoOrNull(shown), packs, databases }
 }
 
 type PackReporting = { now: number; most_bytes: number | null; patterns: readonly string[] }

@@ -13,7 +13,7 @@ import { setWake } from '../../../src/store/scopes.ts'
 import { scopeExists } from '../../../src/store/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 import { sweep as sweepWith } from '../../../src/events/sweep.ts'
-import { call } from '../../support/http.ts'
+import { call, keyFor } from '../../support/http.ts'
 import { behaviours } from '../../support/test-agents.ts'
 import { acting } from '../../support/reflex-chain.ts'
 import { rowsWritten } from '../../support/rows.ts'
@@ -698,6 +698,9 @@ describe('the sweep', () => {
     await insert('open', 2, 'pending', now - 31 * DAY)
     await insert('young', 3, 'ignored', now - 29 * DAY)
     expect((await call('/health/detailed')).body.retention).toMatchObject({ days: 30, backlog: 3500 })
+    // Each event of other tenants would show in it.
+    const key = await keyFor(['viewer'], ['new/*'])
+    expect((await call('/health/detailed', { key })).body.retention).toMatchObject({ days: 30, backlog: 3000 })
     expect((await sweep(env, now)).forgotten).toBe(3500)
     const left = await env.DB.prepare(
       `SELECT status, count(*) AS n FROM events WHERE scope = 'old/1' GROUP BY status ORDER BY status`,

@@ -157,6 +157,23 @@ describe('the feed of skills', () => {
     expect((await read(revision, { project: 'mine', key })).items.map(({ id }) => id)).toEqual([mine.id, shared.id])
   })
 
+  test('tells a key of some scopes a revision that only what it may read moves', async () => {
+    const key = await keyFor(['viewer'], ['team-a/x'])
+    const hidden = { scopes: ['team-b/*'], changes: { scope: 'project' } }
+    await putVersion({ state: 'active', changes: { scope: 'project' }, scopes: ['team-a/*'], owner_id: freshId() })
+    const { revision } = await read(0, { key })
+    await putVersion({ state: 'active', ...hidden, owner_id: freshId() })
+    await putVersion({ ...hidden, owner_id: freshId() })
+    for (const since of [revision, revision + 1, revision + 2, revision + 1000])
+      expect(await read(since, { key })).toEqual({ items: [], revision })
+    expect((await read(revision)).revision).toBeGreaterThan(revision)
+    const mine = await putVersion({ state: 'active', changes: { scope: 'project' }, scopes: ['team-a/*'], owner_id: freshId() })
+    const next = await read(revision, { key })
+    expect(next).toMatchObject({ items: [{ id: mine.id }] })
+    await toState('deprecated', mine)
+    expect(await read(next.revision, { key })).toMatchObject({ items: [{ id: mine.id, manifest: null }] })
+  })
+
   test('answers a revision of the future with its own, so that a copy starts over', async () => {
     const { revision } = await read(0)
     expect((await call(`/v1/skills/sync?since=${revision + 100}`)).body).toEqual({ items: [], revision, more: false })

@@ -21,7 +21,7 @@ export const skillFeed = z
       .int()
       .min(0)
       .describe(
-        'Pass it on as `since`. If it is lower than `since`, the registry was restored from a backup: drop the copy and read from 0.',
+        'Pass it on as `since`. If it is lower than `since`, the registry was restored from a backup: drop the copy and read from 0. Only what the key may read moves it.',
       ),
     more: z.boolean().describe('Another page follows at once.'),
   })
