@@ -59,7 +59,7 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
     rows.map((row) => row.scope),
   )
   return rows.map(({ updated_at: at, turn_since: since, model_ask_at: ask_at, ...row }) => {
-    const { accepted = 0, decided = 0, model_calls = 0, model_cost_usd = 0, unpriced_calls = 0 } = totals.get(row.scope) ?? {}
+    const { accepted = 0, decided = 0, model_calls = 0, model_cost_usd = 0, unpriced_calls = 0, max_at = 0 } = totals.get(row.scope) ?? {}
     return {
       ...row,
       accepted,
@@ -68,7 +68,7 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
       turn_since: since === null ? null : iso(since),
       asks_model_at: ask_at === null ? null : iso(ask_at),
       fire_share: fireShare(decided, model_calls),
-      updated_at: iso(at),
+      updated_at: iso(Math.max(at, max_at)),
     }
   })
 }

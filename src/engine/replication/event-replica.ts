@@ -23,8 +23,11 @@ const BATCH = 1000
 /** Maximum number of changed events held in memory; with more, the log is read for them. */
 const MOST_HELD = 20_000
 const MINUTE_MS = 60_000
-/** The scope's own row in D1 says so often that the scope is in use. */
-const PERIOD_MS = 3_600_000
+/**
+ * The scope's own row in D1 says so often that the scope is in use: D1 forgets a scope after a year
+ * without it. Lists take the time of the last event from the statistics.
+ */
+const PERIOD_MS = 7 * 86_400_000
 /** Answered events whose traits are held, in case they are asked for again. */
 const MOST_ANSWERED = 1000
 /** The state key of the mark. */

@@ -151,7 +151,7 @@ describe('what follows the log', () => {
     expect(unit((open) => open.log(accepted, accepted))).toBe(1)
     unit((open) => open.log(accepted))
     expect(seen).toEqual([2, 1])
-    expect(statistics.values('scope', 'all')['']).toEqual({ accepted: 3 })
+    expect(statistics.values('scope', 'all')['']).toMatchObject({ accepted: 3 })
     expect(failures.mock.calls.map(([line]) => JSON.parse(String(line)) as unknown)).toMatchObject([
       { by: 'test', scope: 'test', first: 1, last: 2, error: 'no such kind' },
       { first: 3, last: 3 },

@@ -107,7 +107,8 @@ describe('statistics of a scope', () => {
     expect(numbers('scope minute 1')).toEqual({ accepted: 1 })
     expect(numbers('scope hour 0')).toEqual({ accepted: 3 })
     expect(numbers('scope day -600')).toEqual({ accepted: 3 })
-    expect(numbers(`scope all ${-START / MINUTE_MS}`)).toEqual({ accepted: 3 })
+    // Lists of scopes show the time of the last event.
+    expect(numbers(`scope all ${-START / MINUTE_MS}`)).toEqual({ accepted: 3, max_at: START + MINUTE_MS })
   })
 
   test('count the answers of a decision model by its name, like the runs of a reflex', async () => {

@@ -1,6 +1,6 @@
 import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { sortAll } from '../../support/sort-told.ts'
 import type { Env, QueueMessage } from '../../../src/env.ts'
 import worker from '../../support/worker.ts'
@@ -9,8 +9,7 @@ import { listEvents } from '../../../src/store/events.ts'
 import { scopeTotals } from '../../../src/features/statistics/store/packed.ts'
 import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
 import { scopeStatements } from '../../../src/store/scope-rows.ts'
-import { setWake } from '../../../src/store/scopes.ts'
-import { scopeExists } from '../../../src/store/scopes.ts'
+import { listScopes, scopeExists, setWake } from '../../../src/store/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 import { sweep as sweepWith } from '../../../src/events/sweep.ts'
 import { call, keyFor } from '../../support/http.ts'
@@ -812,6 +811,29 @@ describe('an event alone by the queue', () => {
     expect(rows).toBe(0)
     await sortAll(env.DB)
     expect((await scopeTotals(env.DB, [scope])).get(scope)).toMatchObject({ accepted: 11 })
+  })
+
+  test('once a day writes as little, and the list of scopes has its time', async () => {
+    const scope = freshScope()
+    await begun(scope, 'the first one')
+    const [first] = await listScopes(env.DB, { patterns: [scope], after: '', limit: 1 })
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const each: number[] = []
+      while (each.length < 3) {
+        vi.setSystemTime(Date.now() + 86_400_000)
+        await evict(stubOf(scope))
+        const event = { ...note(scope, `one of ${each.length}`), timestamp: new Date().toISOString() }
+        each.push((await rowsWritten(scope, () => sendAll(scope, [event]))).d1)
+      }
+      // A week may begin on one of these days: the row says then that the scope is in use.
+      expect(each.filter((rows) => rows === 2).length).toBeGreaterThanOrEqual(2)
+      await sortAll(env.DB)
+      const [last] = await listScopes(env.DB, { patterns: [scope], after: '', limit: 1 })
+      expect(Date.parse(last!.updated_at) - Date.parse(first!.updated_at)).toBeGreaterThanOrEqual(2.9 * 86_400_000)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('that a reflex answers writes as little, and the metrics of the reflex are read from there', async () => {

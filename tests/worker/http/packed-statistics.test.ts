@@ -308,9 +308,11 @@ describe('statistics that come with a pack', () => {
     await packOf(fresh, 1)
     expect(statements).toEqual([1])
     await addDeadLetters(env.DB, deadLettersOf([buried], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
-    expect([await count('events'), await count('dead_letters')]).toEqual([1, 1])
+    // Scopes of other tests may report at any time.
+    const rows = () => Promise.all(['events', 'dead_letters'].map((table) => count(`${table} WHERE scope = 'a'`)))
+    expect(await rows()).toEqual([1, 1])
     await packOf(buried, 2)
-    expect([await count('events'), await count('dead_letters'), await count('packs')]).toEqual([0, 0, 2])
+    expect([await rows(), await count('packs')]).toEqual([[0, 0], 2])
     expect([await fold(), await sumOf('a')]).toEqual([2, 2])
   })
 })

@@ -76,7 +76,11 @@ export class Statistics implements Follows {
   readonly #fold: FoldRecord
   readonly #add: Add = (family, label, counts) => {
     const changes = Object.entries(counts)
-    for (const open of this.#current(family)) count(open, label, changes)
+    for (const open of this.#current(family)) {
+      count(open, label, changes)
+      // Lists show it as the time of the last event, so that the row of the scope may be older.
+      if (family === 'scope' && open.bucket === 'all') Object.assign(open.labels.get(label) ?? {}, { max_at: this.#latest })
+    }
   }
   /** The entry that the stored buckets include, and the one that the open ones include. */
   #stored_seq: number
