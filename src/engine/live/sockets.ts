@@ -234,6 +234,8 @@ const PATIENCE_MS = 30_000
 /** The wait for the first mark, after which a client is taken to only read. */
 const FIRST_MARK_MS = 1000
 const CHECK_MS = 250
+/** Answers that may be unread on a socket, however small its share of what may be is. */
+const LEAST_ANSWERS = 4 * limits.mark_bytes
 
 /**
  * Sends at the pace of the clients. The runtime buffers without a limit, so a mark that the client
@@ -245,10 +247,12 @@ const CHECK_MS = 250
 export class SocketFeed {
   readonly #parts: SocketFeedParts
   readonly #attachments = new Map<WebSocket, Attachment>()
+  readonly #of_keys = new Map<string, number>()
   readonly #catching = new Set<WebSocket>()
   /** Sockets that wait for a mark, with the time since when. */
   readonly #stalled = new Map<WebSocket, number>()
   #checking = false
+  #turn: Promise<void> = Promise.resolve()
 
   constructor(parts: SocketFeedParts) {
     this.#parts = parts
@@ -274,7 +278,23 @@ export class SocketFeed {
   }
 
   add(socket: WebSocket, attachment: Attachment): void {
+    if (!this.#attachments.has(socket)) this.#countKey(attachment.key_id, 1)
     this.#attachments.set(socket, attachment)
+  }
+
+  #countKey(key_id: string, more: number): void {
+    const count = (this.#of_keys.get(key_id) ?? 0) + more
+    if (count > 0) this.#of_keys.set(key_id, count)
+    else this.#of_keys.delete(key_id)
+  }
+
+  /** The bytes that may be unread on a socket: many sockets share what may be unread in all. */
+  #window({ key_id }: Attachment): number {
+    const share = Math.min(
+      limits.unconfirmed_bytes / (this.#of_keys.get(key_id) ?? 1),
+      limits.unconfirmed_bytes_per_scope / Math.max(1, this.#attachments.size),
+    )
+    return Math.max(limits.mark_bytes, Math.min(limits.unread_bytes, Math.floor(share)))
   }
 
   /** Catches up with the log, if the socket has a cursor. */
@@ -283,6 +303,8 @@ export class SocketFeed {
   }
 
   forget(socket: WebSocket): void {
+    const attachment = this.#attachments.get(socket)
+    if (attachment) this.#countKey(attachment.key_id, -1)
     this.#attachments.delete(socket)
     this.#stalled.delete(socket)
   }
@@ -291,7 +313,7 @@ export class SocketFeed {
   deliver(socket: WebSocket, text: string): void {
     const attachment = this.of(socket)
     if (!attachment) return
-    if (unread(attachment) >= 2 * limits.unread_bytes) return this.#close(socket, attachment)
+    if (unread(attachment) >= Math.max(2 * this.#window(attachment), LEAST_ANSWERS)) return this.#close(socket, attachment)
     try {
       socket.send(text)
       attachment.sent += byteLength(text)
@@ -305,7 +327,7 @@ export class SocketFeed {
 
   /** Sends to all sockets that have room. For text that is not in the log and may be dropped. */
   broadcast(text: string): void {
-    for (const [socket, attachment] of this.#attachments) if (unread(attachment) < limits.unread_bytes) this.deliver(socket, text)
+    for (const [socket, attachment] of this.#attachments) if (unread(attachment) < this.#window(attachment)) this.deliver(socket, text)
   }
 
   /** Sends new entries of the log to all sockets that have caught up with it. */
@@ -314,7 +336,7 @@ export class SocketFeed {
       // A socket that is catching up reads these entries itself.
       if (attachment.cursor !== null) continue
       const news = entries.filter(({ seq }) => seq > attachment.live_after)
-      let room = limits.unread_bytes - unread(attachment)
+      let room = this.#window(attachment) - unread(attachment)
       const fits = news.filter(({ text }) => room > 0 && (room -= text.length) > Number.NEGATIVE_INFINITY)
       this.#deliverAll(socket, fits)
       const next = news[fits.length]
@@ -371,14 +393,20 @@ export class SocketFeed {
       for (;;) {
         const attachment = this.of(socket)
         if (!attachment || attachment.cursor === null) return
-        const room = limits.unread_bytes - unread(attachment)
+        const room = this.#window(attachment) - unread(attachment)
         if (room <= 0) return this.#wait(socket)
         this.#page(socket, attachment, attachment.cursor, room)
-        await scheduler.wait(0)
+        await this.#nextTurn()
       }
     } finally {
       this.#catching.delete(socket)
     }
+  }
+
+  /** Requests and events come between any two pages, however many sockets catch up. */
+  #nextTurn(): Promise<void> {
+    this.#turn = this.#turn.then(() => scheduler.wait(0))
+    return this.#turn
   }
 
   #page(socket: WebSocket, attachment: Attachment, cursor: number, room: number): void {

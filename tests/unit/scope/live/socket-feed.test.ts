@@ -138,6 +138,46 @@ test.each([
   expect(all.some(({ close }) => close.mock.calls.length === 1)).toBe(true)
 })
 
+test.each([
+  ['of one key', 256, () => 'k', limits.unconfirmed_bytes],
+  ['of many keys', 500, (index: number) => `k${index}`, limits.unconfirmed_bytes_per_scope],
+])('many sockets %s have little unread together, also after a first mark', async (_, count, keyOf, most) => {
+  const { feed, open } = feedOf()
+  const all = Array.from({ length: count }, (_one, index) => open(null, keyOf(index)))
+  feed.push(entries)
+  const sent = () => all.reduce((sum, { bytes }) => sum + bytes.sent, 0)
+  expect(sent()).toBeLessThan(most + all.length * 30_000)
+  const first = sent()
+  for (const { echo } of all) echo()
+  await vi.advanceTimersByTimeAsync(100)
+  expect(sent() - first).toBeGreaterThan(all.length * 30_000)
+  expect(sent() - first).toBeLessThan(most + all.length * 30_000)
+  expect(all.some(({ close }) => close.mock.calls.length > 0)).toBe(false)
+})
+
+test('other work comes between any two pages of many sockets that catch up', async () => {
+  const { open } = feedOf()
+  const all = Array.from({ length: 20 }, (_one, index) => open(0, `k${index}`))
+  for (const { sent } of all) expect(sent.length).toBeGreaterThan(0)
+  await Promise.resolve()
+  // They wait one after another: each wait ends before the next begins.
+  expect(vi.getTimerCount()).toBe(1)
+  for (let round = 0; round < 400; round += 1) {
+    await vi.advanceTimersByTimeAsync(100)
+    for (const { echo } of all) echo()
+  }
+  for (const { seqs } of all) expect(seqs()).toEqual(entries.map(({ seq }) => seq))
+})
+
+test('a socket has the whole limit again once the others have gone', async () => {
+  const { feed, open } = feedOf()
+  const others = Array.from({ length: 255 }, () => open(null))
+  for (const { socket } of others) feed.forget(socket)
+  const { bytes } = open(0)
+  await vi.advanceTimersByTimeAsync(100)
+  expect(bytes.sent).toBeGreaterThan(limits.unread_bytes)
+})
+
 test('a client that takes a second for its first mark is sent no more than the limit meanwhile', async () => {
   const { open } = feedOf()
   const { bytes, echo, seqs, close } = open(0)
