@@ -18,7 +18,7 @@ const eventMeta = z.object({
 })
 
 const common = {
-  id: z.string().min(1).max(MAX_NAME),
+  id: z.string().check(z.minLength(1), z.maxLength(MAX_NAME), z.regex(/^(?!\.{1,2}$)/, 'an id is neither . nor .., which addresses drop')),
   scope: scopeName,
   source: z.string().min(1).max(MAX_NAME),
   timestamp: z.iso.datetime(),

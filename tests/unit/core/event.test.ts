@@ -26,6 +26,7 @@ describe('the union of event types', () => {
     ['an empty id', { id: '' }, 'id'],
     ['an id of 129 characters', { id: 'x'.repeat(129) }, 'id'],
     ['a numeric id', { id: 7 }, 'id'],
+    ['an id that addresses drop', { id: '..' }, 'id'],
     ['a scope with a space', { scope: 'my scope' }, 'scope'],
     ['an empty scope', { scope: '' }, 'scope'],
     ['a scope of 129 characters', { scope: 's'.repeat(129) }, 'scope'],

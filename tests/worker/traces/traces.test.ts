@@ -466,5 +466,8 @@ describe('the list of traces', () => {
     expect(await call(`/v1/traces/${from.trace_id}`, { key: other })).toMatchObject(problem(404, 'not-found'))
     expect(await call(`/v1/traces/${from.trace_id}?scope=${encodeURIComponent(scope)}`, { key: other })).toMatchObject(problem(403))
     expect(await call(`/v1/traces/${from.trace_id}`, { key: own })).toMatchObject({ status: 200 })
+    // Other systems name it as a UUID, which an event may have as well.
+    const uuid = from.trace_id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-').toUpperCase()
+    expect(await call(`/v1/traces/${uuid}`, { key: own })).toMatchObject({ status: 200, body: { trace_id: from.trace_id } })
   })
 })
