@@ -7,7 +7,8 @@ import { actNameOf } from '../../src/contract/act-name.ts'
 import type { Agreement } from '../../src/contract/agreement.ts'
 import type { AuditPace } from '../../src/contract/reports/reflex-report.ts'
 import type { Certificate, Foreseen, Stratum, Teacher } from '../../src/contract/certificate.ts'
-import { actsIn, doubtIn, openCertificate, proceed } from '../../src/evidence/certificate.ts'
+import { signsOf } from '../../src/evidence/branches.ts'
+import { actsIn, obstacle, openCertificate, proceed } from '../../src/evidence/certificate.ts'
 import { stratumOf } from '../../src/evidence/strata.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../src/reflexes/run-reflex.ts'
@@ -28,7 +29,7 @@ export type Bundle = {
 }
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'label', prompt_hash: '', tools_hash: '', settings_revision: 1 }
-export type Fired = { acts: EpisodeAct[]; id: string; act: string; event_type: string; risk: 'inside' | 'outside' }
+export type Fired = { acts: EpisodeAct[]; id: string; act: string; event_type: string; risk: 'inside' | 'outside'; signs: string[] }
 
 type ForeseenOf = (reflex: LearnedReflex) => Foreseen | null
 
@@ -60,15 +61,16 @@ export function stateOf({ certificates }: Bundle, fired: Fired): Stratum['state'
   const certificate = certificates.get(fired.id)
   const stratum = certificate && stratumOf(certificate, { ...fired, seq: 0, at: 0 })
   if (!certificate || !stratum) return 'open'
-  return doubtIn(certificate, stratum) === null ? stratum.state : 'doubted'
+  const where = { ...fired, at: 0, teacher, signsOf: () => fired.signs }
+  return stratum.state === 'proven' && obstacle(certificate, where) !== null ? 'doubted' : stratum.state
 }
 
 /** Counts a comparison or an audit. */
 export function observe(bundle: Bundle, kind: 'compared' | 'audited', seen: Fired & { index: number; agreed: boolean }) {
-  const { event_type, risk, act, id, agreed, index } = seen
+  const { event_type, risk, act, id, agreed, signs, index } = seen
   const certificate = bundle.certificates.get(id)
   if (!certificate) return []
-  const after = proceed(certificate, { kind, event_type, risk, act, agreed, seq: index, at: index, teacher })
+  const after = proceed(certificate, { kind, event_type, risk, act, agreed, signs, seq: index, at: index, teacher })
   bundle.certificates.set(id, after.certificate)
   return after.changes
 }
@@ -91,7 +93,7 @@ export function fire(sandbox: Sandbox, { reflexes }: Pick<Bundle, 'reflexes'>, s
     if (action !== null) {
       const acts = actsOfAction(action)
       const risk = acts.length === 0 ? 'inside' : 'outside'
-      return { acts, id: reflex.id, act: actNameOf(action), event_type: saw.event.type, risk }
+      return { acts, id: reflex.id, act: actNameOf(action), event_type: saw.event.type, risk, signs: signsOf(saw.event, action) }
     }
     if (reason !== 'null') throw new Error(`a learned reflex ended in ${reason}: ${error}\n${program.code}`)
   }

@@ -31,7 +31,10 @@ const values = z
   .describe('The senders of decisions that agreed, and the ranges of their numbers by field and by the word before: others are audited.')
 
 const place = z.object({ seq: count, at: ms })
-const foreseenAct = z.object({ event_type: text, act: text, n: count, k: count, from: place, to: place })
+/** Counts by what the decisions share, at least as high as it was seen. */
+const signs = z.record(text, count)
+const cusum = z.object({ audits: count, disagreed: count, sum: z.number(), alarm: z.boolean() })
+const foreseenAct = z.object({ event_type: text, act: text, n: count, k: count, from: place, to: place, signs: signs.optional() })
 export type ForeseenAct = z.infer<typeof foreseenAct>
 /** Comparisons of decisions with what the ones before them taught. `shapes`: of these. */
 export type Foreseen = {
@@ -53,9 +56,19 @@ const stratum = z.object({
   to: place,
   person: text.nullable().describe('The person who allowed it, or who rejected it if the state is `refuted`.'),
   says: z.literal(true).optional().describe('It says words of its own choice beside other acts, which a person must allow.'),
-  audits: z
-    .object({ audits: count, disagreed: count, sum: z.number(), alarm: z.boolean() })
-    .describe('Decisions audited or compared since it was proven, with the state of the CUSUM test on them.'),
+  audits: cusum.describe(
+    'Decisions audited or compared since it was proven, with the state of the CUSUM test on them, less those of its branch.',
+  ),
+  branch: z
+    .object({ signs, audits: cusum, since: count })
+    .optional()
+    .describe(
+      'Decisions since its proof disagreed: those that share a hashed value with all of these do not act. They have a test of their own.',
+    ),
+  left: z.array(text).optional().describe('The hashed values of decisions that drifted, and are left to the slow path.'),
+  signs: signs
+    .optional()
+    .describe('Its compared decisions by hashed values of the event and the act; missing if those of some are unknown.'),
   drifts: count.describe('The number of times that an alarm sent it back to shadow mode.'),
 })
 export type Stratum = z.infer<typeof stratum>

@@ -1,16 +1,8 @@
 import type { Risk } from '../contract/risk.ts'
 import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import type { Certificate, Stratum, Teacher } from '../contract/certificate.ts'
-import {
-  countAudit,
-  countShape,
-  doubt,
-  emptyShapeWindow,
-  teachShape,
-  type TaughtShapes,
-  unseenShare,
-  withoutDisagreement,
-} from './drift.ts'
+import { countShape, doubt, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
+import { audited, isLeft, isSuspect, testWithRest, withAudit, withoutBranch, withoutOne } from './branches.ts'
 import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'
 import type { ProofVerdict } from './e-process.ts'
 import {
@@ -44,7 +36,8 @@ type Ground = { at: number; teacher: Teacher; replies?: string | undefined; leas
  * `audited`: after it acted, with a dry run of the slow path or with what a person said. `shape`:
  * an event that it decided on, or a sample that stands for `weight` of them. `retracted`: the slow
  * path, asked twice more, did not repeat a disagreement, which was counted as `of`. `words`: the
- * setting by which words of a sequence were compared, and if a person must allow its own.
+ * setting by which words of a sequence were compared, and if a person must allow its own. `signs`:
+ * what tells the decision from others of its act.
  */
 export type Observation = When &
   (
@@ -54,9 +47,10 @@ export type Observation = When &
         shape?: string | undefined
         traits?: EventTraits | undefined
         words?: ComparedWords | undefined
+        signs?: readonly string[] | undefined
       })
     | { kind: 'shape'; unseen: boolean; weight?: number }
-    | (StratumPlace & { kind: 'retracted'; of: 'comparison' | 'audit'; counted_at: number })
+    | (StratumPlace & { kind: 'retracted'; of: 'comparison' | 'audit'; counted_at: number; signs?: readonly string[] | undefined })
   )
 export type ComparedWords = { replies: string; says: boolean }
 /** A change that the caller must follow up and log. */
@@ -135,7 +129,7 @@ function afterDecision(before: Certificate, seen: Seen): Proceeded {
   // An audit that was drawn under another setting says nothing of this proof.
   if (words && before.replies !== undefined && before.replies !== words.replies) return same
   const known = stratumOf(before, seen)
-  if (!known) return same
+  if (!known || isLeft(known, seen.signs ?? [])) return same
   const stratum = words?.says ? { ...known, says: true as const } : known
   const opens = seen.kind === 'compared' && stratum.state === 'open'
   const after = opens ? afterComparison(before, stratum, seen) : afterAudit(before, stratum, seen)
@@ -179,7 +173,9 @@ export function expiry({ lapsed, teacher: before, expires_at, replies: by, proce
  * `act` and `risk`: undefined before they are known: any would do. `asks`: a person must allow each
  * action.
  */
-type Asked = { event_type: string; act?: string | undefined; risk?: Risk | undefined } & Ground & { asks?: boolean }
+type Asked = { event_type: string; act?: string | undefined; risk?: Risk | undefined } & Ground & Asking
+/** `signsOf`: of the act on the event, which few proofs ask for. */
+type Asking = { asks?: boolean; signsOf?: (() => readonly string[]) | undefined }
 
 /** The reason why it may not act on such an event by itself, or null: it may. */
 export function obstacle(given: Certificate, { act, risk, ...asked }: Asked): string | null {
@@ -199,7 +195,7 @@ export function obstacle(given: Certificate, { act, risk, ...asked }: Asked): st
   return reasons[0] ?? openText(certificate, freshStratum({ event_type, risk: risk ?? 'inside', act: act ?? 'any act' }, { seq: 0, at }))
 }
 
-function obstacleAt(certificate: Certificate, { at, asks = false, ...where }: StratumPlace & Ground & { asks?: boolean }): string | null {
+function obstacleAt(certificate: Certificate, { at, asks = false, signsOf, ...where }: StratumPlace & Ground & Asking): string | null {
   const { event_type, risk, act } = where
   const stratum = stratumOf(certificate, { ...where, seq: 0, at })
   if (!stratum) return `its certificate has no room for ${act} on ${event_type}`
@@ -208,7 +204,7 @@ function obstacleAt(certificate: Certificate, { at, asks = false, ...where }: St
   const { state, person } = stratum
   if (state === 'refuted') return refusedText(stratum)
   if (state === 'open') return openText(certificate, stratum)
-  const doubted = doubtIn(certificate, stratum)
+  const doubted = doubtOfAct(certificate, stratum, signsOf)
   if (doubted !== null) return `for ${act} on ${event_type} ${doubted}`
   if (risk === 'final' && person === null)
     return `its action ${act} on ${event_type} can be neither undone nor repeated: a person must allow it`
@@ -220,12 +216,32 @@ function obstacleAt(certificate: Certificate, { at, asks = false, ...where }: St
  * fewer have agreed again than it takes. It stops no other act.
  */
 export function doubtIn(certificate: Certificate, stratum: Stratum): string | null {
-  const { state, audits } = stratum
-  const needed = state === 'proven' ? doubt(audits, barOf(certificate, stratum)) : 0
-  if (needed === 0) return null
-  const { disagreed } = audits
-  return `${disagreed} of ${audits.audits} decisions since its proof disagreed: at least ${needed} more must agree`
+  const { audits, branch } = stratum
+  const all = branch && testWithRest(stratum, branch, barOf(certificate, stratum))
+  return doubtOf(certificate, stratum, audits) ?? (all ? doubtOf(certificate, stratum, all) : null)
 }
+
+/** Why some of its acts, which share what disagreed, do not act for now. */
+function doubtInBranch(certificate: Certificate, stratum: Stratum): string | null {
+  const doubted = stratum.branch ? doubtOf(certificate, stratum, stratum.branch.audits) : null
+  return doubted === null ? null : `${doubted}, of decisions like this one`
+}
+
+function doubtOf(certificate: Certificate, stratum: Stratum, { sum, audits, disagreed }: Stratum['audits']): string | null {
+  const needed = stratum.state === 'proven' ? doubt({ sum }, barOf(certificate, stratum)) : 0
+  return needed === 0 ? null : `${disagreed} of ${audits} decisions since its proof disagreed: at least ${needed} more must agree`
+}
+
+/** The doubt that stops an act with these signs; without them, the one that stops all of them. */
+function doubtOfAct(certificate: Certificate, stratum: Stratum, signsOf: Asking['signsOf']): string | null {
+  const doubted = doubtOf(certificate, stratum, stratum.audits)
+  if (doubted !== null || !signsOf || !(stratum.branch || stratum.left)) return doubted
+  const own = signsOf()
+  if (isLeft(stratum, own)) return LEFT
+  return isSuspect(stratum, own) ? doubtInBranch(certificate, stratum) : null
+}
+
+const LEFT = 'decisions like this one disagreed since its proof, and are left to the slow path'
 
 /**
  * Since when, in ms, and why what acts by proof acts on nothing; null: it acts on something. A time
@@ -237,7 +253,7 @@ export function idleSince(certificate: Certificate, at: number): { at: number | 
   if (at >= expires_at) return { at: expires_at, reason: 'its certificate has expired' }
   const strata = actsIn(certificate)
   const proven = strata.filter(({ state }) => state === 'proven')
-  const doubts = proven.map((stratum) => doubtIn(certificate, stratum))
+  const doubts = proven.map((stratum) => doubtOf(certificate, stratum, stratum.audits))
   if (doubts.includes(null)) return null
   const [stratum] = strata
   if (doubts[0] != null) return { at: null, reason: `for ${proven[0]?.act} on ${proven[0]?.event_type} ${doubts[0]}` }
@@ -313,14 +329,19 @@ function decided(before: Certificate, { event_type, risk }: Stratum): Proceeded 
 }
 
 /** An audit counts for its act, and for all acts together if the act was proven with them. */
-function afterAudit(before: Certificate, stratum: Stratum, { agreed }: Seen): Proceeded | null {
+function afterAudit(before: Certificate, stratum: Stratum, { agreed, signs }: Seen): Proceeded | null {
   if (stratum.state !== 'proven') return null
-  const shared = isShared(before, stratum) ? [togetherOf(before, stratum)].filter(({ state }) => state === 'proven') : []
+  const own = audited(stratum, { agreed, signs: signs ?? null }, barOf(before, stratum))
+  if (own.branch?.audits.alarm) return afterBranchAlarm(before, own, own.branch.audits)
+  const isInBranch = own.branch !== undefined && own.branch !== stratum.branch
+  const isOfAll = !isInBranch && isShared(before, stratum)
+  const shared = isOfAll ? [togetherOf(before, stratum)].filter(({ state }) => state === 'proven') : []
   const changes: CertificateMove[] = []
+  const closes = own.branch ? undefined : stratum.branch
   let certificate = before
-  for (const one of [stratum, ...shared]) {
-    const audits = countAudit(one.audits, agreed, barOf(before, one))
-    certificate = withStratum(certificate, audits.alarm ? reopened(one) : { ...one, audits })
+  for (const one of [own, ...shared.map((all) => withAudit(all, { agreed, closes }, barOf(before, all)))]) {
+    const { audits } = one
+    certificate = withStratum(certificate, audits.alarm ? reopened(one) : one)
     if (!audits.alarm) continue
     const { event_type, risk, act } = one
     const whose = act === REST ? 'for all acts together' : `for ${act}`
@@ -331,21 +352,33 @@ function afterAudit(before: Certificate, stratum: Stratum, { agreed }: Seen): Pr
   return { certificate, changes }
 }
 
+/** A branch that drifted acts no longer. The rest is proven by its own counts, or open again. */
+function afterBranchAlarm(before: Certificate, stratum: Stratum, { audits, disagreed }: Stratum['audits']): Proceeded {
+  const { event_type, risk, act } = stratum
+  const rest = withoutBranch(stratum)
+  const reason = `${disagreed} of ${audits} decisions for ${act} on ${event_type} that are alike disagreed since its proof`
+  const changes: CertificateMove[] = [{ kind: 'drifted', event_type, risk, act, reason }]
+  if (!rest) return { certificate: withStratum(before, reopened(stratum)), changes }
+  const isProven = verdictIn(withStratum(before, rest), rest) === 'proven'
+  return { certificate: withStratum(before, isProven ? rest : { ...rest, state: 'open', person: null }), changes }
+}
+
 /** A disagreement counts as an agreement in the counts of a proof, and no longer in its audits. */
 function afterRetraction(before: Certificate, seen: Extract<Observation, { kind: 'retracted' }>): Proceeded {
-  const { event_type, risk, act, seq, at, counted_at } = seen
+  const { event_type, risk, act, seq, at, counted_at, signs } = seen
   const stratum = stratumOf(before, { event_type, risk, act, seq, at })
   const isAudit = seen.of === 'audit'
+  const isOfBranch = isAudit && stratum !== null && signs !== undefined && isSuspect(stratum, signs)
   // A drift, or a proof by other decisions, has forgotten it: counts that began later lack it.
   const hasCounted = (one: Stratum): boolean => one.k < one.n && one.from.at <= counted_at
-  if (!stratum || !(isAudit ? stratum.state === 'proven' && stratum.audits.disagreed > 0 : hasCounted(stratum)))
+  if (!stratum || !(isAudit ? stratum.state === 'proven' && (isOfBranch || stratum.audits.disagreed > 0) : hasCounted(stratum)))
     return { certificate: before, changes: [] }
   const others = [togetherOf(before, stratum)].filter((all) =>
     isAudit
-      ? isShared(before, stratum) && all.state === 'proven' && all.audits.disagreed > 0
+      ? !isOfBranch && isShared(before, stratum) && all.state === 'proven' && all.audits.disagreed > 0
       : joins(before, { ...stratum, n: stratum.n - 1 }) && hasCounted(all) && (all.state === 'open' || counted_at <= all.to.at),
   )
-  const right = (one: Stratum): Stratum => (isAudit ? { ...one, audits: withoutDisagreement(one.audits, barOf(before, one)) } : agreed(one))
+  const right = (one: Stratum): Stratum => (isAudit ? withoutOne(one, signs ?? null, barOf(before, one)) : agreed(one))
   const counted = [stratum, ...others].reduce((certificate, one) => withStratum(certificate, right(one)), before)
   const { certificate, changes } = decided(counted, stratum)
   const reason = `asked twice more, the slow path decided as it did for ${act} on ${event_type}`

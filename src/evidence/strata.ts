@@ -1,5 +1,6 @@
 import type { Certificate, Stratum } from '../contract/certificate.ts'
 import type { Risk } from '../contract/risk.ts'
+import { countSigns } from './branches.ts'
 import { emptyCusum } from './drift.ts'
 import { type Bar, barAt, boundsOf, neededAt, type ProofVerdict, verdictAt } from './e-process.ts'
 
@@ -36,7 +37,9 @@ export const freshStratum = (where: StratumPlace, place: Stratum['from']): Strat
 function begun(stratum: Stratum, foreseen: Certificate['foreseen'] = []): Stratum {
   const { event_type, act } = stratum
   const known = foreseen.find((one) => one.event_type === event_type && one.act === act)
-  return known ? { ...stratum, n: known.n, k: known.k, from: known.from, to: known.to } : stratum
+  if (!known) return stratum
+  const { n, k, from, to, signs } = known
+  return { ...stratum, n, k, from, to, ...(signs && { signs }) }
 }
 
 /** The stratum of an act, which may be new; null if a certificate has no room for it. */
@@ -64,18 +67,21 @@ export const withStratum = <Of extends Pick<Certificate, 'strata'>>(before: Of, 
   strata: [...before.strata.filter((one) => !isSame(one, stratum)), stratum],
 })
 
-export const counted = (before: Stratum, { seq, at, agreed }: { seq: number; at: number; agreed: boolean }): Stratum => ({
+type CountedDecision = { seq: number; at: number; agreed: boolean; signs?: readonly string[] | undefined }
+
+export const counted = ({ signs: known, ...before }: Stratum, { seq, at, agreed, signs }: CountedDecision): Stratum => ({
   ...before,
   n: before.n + 1,
   k: before.k + (agreed ? 1 : 0),
   from: before.n === 0 ? { seq, at } : before.from,
   to: { seq, at },
+  ...(before.act !== REST && signs && (known || before.n === 0) && { signs: countSigns(known ?? {}, signs) }),
 })
 
 /** With what was foreseen of an act, whose comparisons begin. */
 export const joined = (all: Stratum, { n, k }: Counts): Stratum => ({ ...all, n: all.n + n, k: all.k + k })
 
-export const reopened = (stratum: Stratum): Stratum => ({
+export const reopened = ({ branch: _branch, signs: _signs, ...stratum }: Stratum): Stratum => ({
   ...stratum,
   state: 'open',
   n: 0,
@@ -136,8 +142,8 @@ function countsOfProven(judged: JudgedStrata, { event_type, risk }: Stratum): Co
 const OUTWEIGH = 20
 
 /** The comparisons of the version itself; null if they are all that it has. */
-function ownOf({ foreseen = [] }: JudgedStrata, { event_type, act, drifts, n, k }: Stratum): Counts | null {
-  const known = drifts === 0 && foreseen.find((one) => one.event_type === event_type && one.act === act)
+function ownOf({ foreseen = [] }: JudgedStrata, { event_type, act, drifts, left, n, k }: Stratum): Counts | null {
+  const known = drifts === 0 && !left && foreseen.find((one) => one.event_type === event_type && one.act === act)
   return known ? { n: n - known.n, k: k - known.k } : null
 }
 

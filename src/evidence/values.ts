@@ -22,8 +22,8 @@ export function valuesIn(event: object): string[] {
 function collect(path: string, value: unknown, found: Set<string>, depth = 0): void {
   // An act on a large event costs no more than one on a small event.
   if (found.size >= MOST_VALUES) return
-  if (typeof value === 'string') for (const word of wordsIn(value)) found.add(keyOf(path, word))
-  else if (typeof value === 'boolean' || (Number.isInteger(value) && Math.abs(Number(value)) < 10)) found.add(keyOf(path, String(value)))
+  if (typeof value === 'string') for (const word of wordsIn(value)) found.add(valueKey(path, word))
+  else if (typeof value === 'boolean' || (Number.isInteger(value) && Math.abs(Number(value)) < 10)) found.add(valueKey(path, String(value)))
   else if (depth >= DEEPEST) return
   else if (Array.isArray(value)) for (const item of value.slice(0, MOST_VALUES)) collect(path, item, found, depth + 1)
   else if (isJsonFields(value)) for (const [name, inner] of Object.entries(value)) collect(`${path}.${name}`, inner, found, depth + 1)
@@ -35,7 +35,7 @@ const wordsIn = (text: string): string[] =>
     .flatMap((word) => (word === '' ? [] : [NAMED.test(word) ? '#' : word]))
 
 /** Two values may share a hash: each counts for the other then. */
-const keyOf = (path: string, word: string): string => (fnv1a(`${path} ${word}`) % 36 ** 4).toString(36)
+export const valueKey = (path: string, word: string): string => (fnv1a(`${path} ${word}`) % 36 ** 4).toString(36)
 
 /** Acts since the last audit, by value. */
 export type Unaudited = Readonly<Record<string, number>>

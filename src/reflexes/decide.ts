@@ -57,7 +57,7 @@ export type ReflexSituation = {
   history: (who: string) => ReflexHistory
   trial: (version: ReflexVersion) => Trial
   /** The reason why a version may not act on such an event now. A null action is not known yet. */
-  mayAct: (version: ReflexVersion, event_type: string, action: Action | null) => string | null
+  mayAct: (version: ReflexVersion, event: Event, action: Action | null) => string | null
   permit: (
     action: Action,
     asked: { event: Event; version: ReflexVersion; scratch: Readonly<Record<string, unknown>>; now: number },
@@ -190,7 +190,7 @@ class Batch {
     const held = this.#heldBack(link)
     if (held) return [{ ...held, pace }]
     const version = link.acting as ReflexVersion
-    const unproven = this.#situation.mayAct(version, one.event.type, null)
+    const unproven = this.#situation.mayAct(version, one.event, null)
     const step = { ...this.#run(one, version, unproven === null ? 'active' : 'shadow', shown), pace }
     const lacks = unproven ?? step.unproven
     if (lacks === null) return [step]
@@ -232,7 +232,7 @@ class Batch {
     this.#judge(version, run)
     const ran = { version, run, refused }
     if (action && permission?.ok) {
-      const unproven = state === 'active' ? mayAct(version, event.type, action) : null
+      const unproven = state === 'active' ? mayAct(version, event, action) : null
       const as = unproven === null ? state : 'shadow'
       const reused = as === 'active' && this.#repeats(version, action, permission.lane)
       this.#history(historyOf(version, as)).fired({ at: now, event_id: event.id, action })

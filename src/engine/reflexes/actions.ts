@@ -4,6 +4,7 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Action, LaneWork } from '../../contract/action.ts'
 import type { Json } from '../../base/json.ts'
 import type { ActionEnd, EntryHead } from '../../contract/log-entry.ts'
+import { signsOf } from '../../evidence/branches.ts'
 import type { Risk } from '../../contract/risk.ts'
 import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
 import type { Applied, Next } from '../feature.ts'
@@ -30,7 +31,7 @@ export type LaneAction = {
   /** The acts of a sequence that ended well. */
   done?: DoneAct[]
   /** The proof that the action needs; null if it acts without one. */
-  proof: { event_type: string; risk: Risk; act?: string } | null
+  proof: { event_type: string; risk: Risk; act?: string; signs?: string[] } | null
 }
 
 /**
@@ -119,7 +120,9 @@ export class Actions {
       log_seq,
       action_type,
       consume,
-      proof: version.by_proof ? { event_type: event.type, risk: riskIn(this.#parts.toolbox, action), act: actNameOf(action) } : null,
+      proof: version.by_proof
+        ? { event_type: event.type, risk: riskIn(this.#parts.toolbox, action), act: actNameOf(action), signs: signsOf(event, action) }
+        : null,
     }
     const locks = [
       ...skillsIn(work).map((skill_id) => `skill ${skill_id}`),

@@ -1,5 +1,7 @@
 import { actNameOf } from '../../contract/act-name.ts'
 import type { Action } from '../../contract/action.ts'
+import type { Event } from '../../core/event.ts'
+import { signsOf } from '../../evidence/branches.ts'
 import type { Risk } from '../../contract/risk.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { riskIn, type RiskTools } from '../../agent/risk.ts'
@@ -11,7 +13,7 @@ export type VersionProofs = {
   /** On an event of this type, with an action of this risk. */
   unproven(version: ReflexVersion, where: ActWhere, at: number): string | null
   /** The reason why a proven act waits for verdicts on earlier ones. A queued action does not. */
-  awaits(version: ReflexVersion, where: Required<ActWhere>): string | null
+  awaits(version: ReflexVersion, where: Required<Omit<ActWhere, 'signsOf'>>): string | null
   /** The reason why no proof is in force: it acts on no event at all. */
   expired(version: ReflexVersion, at: number): string | null
   /** The reason why it acts on nothing at present: no proof is in force, or none is left. */
@@ -19,8 +21,9 @@ export type VersionProofs = {
 }
 /**
  * `risk` and `act`: missing before they are known. `action`: its words count, too, if it is known.
+ * `signsOf`: of the action on the event, which a proof may no longer reach.
  */
-export type ActWhere = { event_type: string; risk?: Risk; act?: string; action?: Action }
+export type ActWhere = { event_type: string; risk?: Risk; act?: string; action?: Action; signsOf?: () => readonly string[] }
 
 const nothing = (): string => 'this deployment proves no reflexes'
 const NO_PROOFS: VersionProofs = { unproven: nothing, awaits: nothing, expired: nothing, idle: nothing }
@@ -32,7 +35,7 @@ type MayActParts = {
 }
 type ActingName = Pick<ReflexVersion, 'id' | 'version'>
 /** An action on an event. Null: before it is known, and any would do. */
-export type ProposedAct = { event_type: string; action: Action | null }
+export type ProposedAct = { event_type: string; event?: Event; action: Action | null }
 
 /**
  * Answers whether a version may act now. All callers ask here: the decision on an event, a queued
@@ -61,7 +64,7 @@ export class MayAct {
   }
 
   /** For a version of the chain that decides on an event. */
-  mayAct(version: ReflexVersion, { event_type, action }: ProposedAct, at: number): string | null {
+  mayAct(version: ReflexVersion, { event_type, event, action }: ProposedAct, at: number): string | null {
     if (!version.by_proof) return null
     const { features, toolbox } = this.#parts
     for (const feature of features) {
@@ -70,7 +73,10 @@ export class MayAct {
     }
     if (action) {
       const where = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), action }
-      return this.#proofs.unproven(version, where, at) ?? this.#proofs.awaits(version, where)
+      return (
+        this.#proofs.unproven(version, { ...where, ...(event && { signsOf: () => signsOf(event, action) }) }, at) ??
+        this.#proofs.awaits(version, where)
+      )
     }
     return this.#proofs.unproven(version, { event_type }, at)
   }

@@ -1,3 +1,4 @@
+import { countSigns, signsOf } from '../../../evidence/branches.ts'
 import { actNameOf } from '../../../contract/act-name.ts'
 import { readsOutputs, type Action } from '../../../contract/action.ts'
 import { type Agreement, DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
@@ -152,8 +153,9 @@ export function foreseenFor(
     const act = actNameOf(action)
     const place = { seq: episode.log_seq, at: episode.at }
     const key = JSON.stringify([event.type, act])
-    const known = acts.get(key) ?? { event_type: event.type, act, n: 0, k: 0, from: place, to: place }
-    acts.set(key, { ...known, n: known.n + 1, k: known.k + (agreed ? 1 : 0), to: place })
+    const known = acts.get(key) ?? { event_type: event.type, act, n: 0, k: 0, from: place, to: place, signs: {} }
+    const signs = countSigns(known.signs ?? {}, signsOf(event, action))
+    acts.set(key, { ...known, n: known.n + 1, k: known.k + (agreed ? 1 : 0), to: place, signs })
     shapes = teachShape(shapes, shapeOf(event))
     if (agreed) values = teachValues(values, traitsOf(event))
   }

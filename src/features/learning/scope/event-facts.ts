@@ -7,7 +7,7 @@ import type { EventFacts, Judged, ReflexFacts } from '../contract/why.ts'
 
 type FactsParts = Pick<Collaborators, 'recordings' | 'programs' | 'reflex_sync' | 'may_act' | 'log' | 'now'>
 type Comparing = Extract<LogEntry, { kind: 'reflex-compared' | 'reflex-audited' }>
-type Decided = { id: string; type: string; by: string | null; ran: readonly RanEntry[] }
+type Decided = { event: Event; by: string | null; ran: readonly RanEntry[] }
 type Version = { id: string; version: number | null; found: ReflexVersion | undefined; absent: string | null }
 
 /** Entries of the log that are searched for comparisons and audits. */
@@ -24,7 +24,7 @@ export async function eventFacts(parts: FactsParts, event_id: string): Promise<E
   const acted = ran.find((entry) => entry.kind === 'reflex-fired' && entry.state === 'active')
   const outcome = recording.decision && (recording.decision.by === 'turn' ? 'the slow path' : 'a reflex')
   const by = acted ? `reflex ${nameOf(acted)}` : outcome
-  const decided: Decided = { id: event_id, type: event.type, by, ran }
+  const decided: Decided = { event, by, ran }
   const judged = Map.groupBy(comparisonsIn(parts), ({ reflex_id, version }) => `${reflex_id}@${version}`)
   return {
     event_id,
@@ -53,14 +53,15 @@ function versionsOf({ programs }: FactsParts, ran: readonly RanEntry[]): Version
   return [...all.values()]
 }
 
-function factsOf(parts: FactsParts, { id, version, found, absent }: Version, event: Decided, judged: readonly Comparing[]): ReflexFacts {
-  const own = event.ran.filter((entry) => entry.reflex_id === id && entry.version === version)
+function factsOf(parts: FactsParts, { id, version, found, absent }: Version, decided: Decided, judged: readonly Comparing[]): ReflexFacts {
+  const { event, ran } = decided
+  const own = ran.filter((entry) => entry.reflex_id === id && entry.version === version)
   const fired = own.find((entry) => entry.kind === 'reflex-fired')
   const passed = own.filter(isPassed).find(({ context_hash }) => context_hash !== null)
   // A link that is held back may name no version.
   const isOwn = (entry: Passed): boolean => entry.reflex_id === id && (entry.version ?? version) === version && entry.context_hash === null
-  const held = event.ran.filter(isPassed).find(isOwn)
-  const now = found ? parts.may_act.mayAct(found, { event_type: event.type, action: fired?.action ?? null }, parts.now()) : null
+  const held = ran.filter(isPassed).find(isOwn)
+  const now = found ? parts.may_act.mayAct(found, { event_type: event.type, event, action: fired?.action ?? null }, parts.now()) : null
   const verdict = fired ? (fired.state === 'active' ? 'acted' : 'held') : passed ? 'left' : 'not_run'
   const shown = judged.toReversed().map(judgedOf)
   return {
@@ -71,7 +72,7 @@ function factsOf(parts: FactsParts, { id, version, found, absent }: Version, eve
     reasons: [
       ...(verdict === 'held' ? [held?.error ? `It did not act: ${held.error}.` : 'It was in shadow mode.'] : []),
       ...(verdict === 'left' && passed?.reason !== 'null' ? [`It failed: ${passed?.error ?? passed?.reason}.`] : []),
-      ...(verdict === 'not_run' ? [notRunWords(event, { held, absent })] : []),
+      ...(verdict === 'not_run' ? [notRunWords(decided, { held, absent })] : []),
       ...(now !== null && now !== held?.error ? [`Today it would not act: ${now}.`] : []),
       ...(found?.state === 'shadow' && verdict !== 'held' ? ['It is in shadow mode.'] : []),
     ],

@@ -7,6 +7,7 @@ import type { EntryHead, Usage } from '../../../contract/log-entry.ts'
 import type { DryView } from '../../../contract/dry-turn.ts'
 import { countAct, occasionOf, unitHash } from '../../../evidence/draw.ts'
 import { isOther, mayBeAtEdge, moved } from '../../../evidence/edges.ts'
+import { signsOf } from '../../../evidence/branches.ts'
 import { noveltyOf, type TaughtValues, traitsOf } from '../../../evidence/novelty.ts'
 import type { JsonFields } from '../../../base/json.ts'
 import type { ShownContext } from '../../../reflexes/context/context-json.ts'
@@ -113,6 +114,7 @@ export class Audits implements ScopeFeature {
       log_seq,
       ...drawn,
       traits: traitsOf(event),
+      signs: signsOf(event, own),
       view,
       head: childHead(headOf(event)),
       words: wordsFor(own, replies, event),

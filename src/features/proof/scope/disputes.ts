@@ -22,7 +22,7 @@ import { pauseBefore, termsOf } from './dry-answers.ts'
  * `answers_of`: the turn, or the acts, whose calls answer for a dry turn. `repeats`: answers
  * since then that were as the reflex decided.
  */
-export type Dispute = Pick<OwnAct, 'event_type' | 'seq' | 'own'> & {
+export type Dispute = Pick<OwnAct, 'event_type' | 'seq' | 'own' | 'signs'> & {
   reflex_id: string
   version: number
   of: 'comparison' | 'audit'
@@ -95,9 +95,9 @@ async function settle({ key, payload }: Job<Dispute>, parts: SettlingParts): Pro
       if (isOpen) return jobs.advanced(ending, 'dispute', key, { ...given, repeats: given.repeats + 1 } satisfies Dispute)
       jobs.done(ending, 'dispute', key)
       if (!isRepeated) return
-      const { event_type, seq, own, of, counted_at } = given
+      const { event_type, seq, own, signs, of, counted_at } = given
       const where = { event_type, risk: riskIn(parts.toolbox, own), act: actNameOf(own) }
-      parts.judgements.retracted(ending, version, { ...where, seq, of, counted_at, head })
+      parts.judgements.retracted(ending, version, { ...where, seq, signs, of, counted_at, head })
     })
     if (!isOpen) return undefined
   }

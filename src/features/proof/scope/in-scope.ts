@@ -95,9 +95,9 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
     const terms = termsOf(answer, payload)
     const agreed = answered(ending, version, { ...payload, head: childHead(head), decided, usage, terms }, parts)
     if (agreed !== false) return
-    const { event_type, seq, own, words } = payload
+    const { event_type, seq, own, signs, words } = payload
     const disputed = { reflex_id, version: number, event_type, seq, own, of: 'audit' as const, view: asked.view, head, answers_of: owners }
-    dispute(ending, { ...disputed, ...(words && { words }) })
+    dispute(ending, { ...disputed, ...(words && { words }), ...(signs && { signs }) })
   })
   return undefined
 }

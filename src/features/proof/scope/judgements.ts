@@ -30,6 +30,8 @@ export type OwnAct = {
   log_seq: number
   occasion?: AuditOccasion
   traits?: EventTraits
+  /** Unknown of what people say, and in jobs of an earlier version. */
+  signs?: string[]
 }
 /** A proof that reaches an act. `seq`: the place of the event that completed it. */
 type Reached = { seq: number; risk: Risk; values: TaughtValues | undefined }
@@ -109,7 +111,7 @@ export class Judgements {
   judged(
     unit: Unit,
     version: ReflexVersion,
-    { event_type, seq, own, log_seq, head, traits, replies, ...verdict }: OwnAct & JudgedAct,
+    { event_type, seq, own, log_seq, head, traits, signs, replies, ...verdict }: OwnAct & JudgedAct,
   ): void {
     const { log, certificates } = this.#parts
     const { id: reflex_id, version: number } = version
@@ -126,6 +128,7 @@ export class Judgements {
       agreed,
       seq,
       traits,
+      signs,
       words: replies && comparedWords(own, replies),
       head,
     })

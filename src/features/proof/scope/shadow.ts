@@ -3,6 +3,7 @@ import { actNameOf } from '../../../contract/act-name.ts'
 import { actionsIn, toolCallOf, type Action } from '../../../contract/action.ts'
 import { actsOf, type Decision, type ReflexVersion, type ComparisonTerms, type Words } from '../../../contract/reflex.ts'
 import type { Event } from '../../../core/event.ts'
+import { signsOf } from '../../../evidence/branches.ts'
 import { type EventTraits, traitsOf } from '../../../evidence/novelty.ts'
 import { shapeOf } from '../../../evidence/shape.ts'
 import { comparedWords, wordsFor } from '../../../contract/words.ts'
@@ -45,6 +46,7 @@ type Comparison = {
   event_type: string
   shape: string | undefined
   traits: EventTraits | undefined
+  signs: string[] | undefined
   decision: Decision
   teaches: boolean
   seen: Map<string, number>
@@ -52,7 +54,7 @@ type Comparison = {
   /** The turn that decided about this event alone. */
   turn?: DecidingTurn | undefined
 }
-type Disputed = Pick<Comparison, 'version' | 'action' | 'seq' | 'event_type' | 'terms' | 'turn'>
+type Disputed = Pick<Comparison, 'version' | 'action' | 'seq' | 'event_type' | 'signs' | 'terms' | 'turn'>
 type MadeDecision = Partial<Pick<Turn, 'claimed' | 'inputs' | 'outputs' | 'seen'>> & DecidingTurn
 type DecidingTurn = Partial<Pick<Turn, 'turn_id' | 'started'>>
 type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string; payload: string | null }
@@ -151,6 +153,7 @@ export class ShadowTrials implements ScopeFeature {
             event_type: event.type,
             shape: this.#shapeOf(event),
             traits: traitsOf(event),
+            signs: signsOf(event, action),
             decision,
             teaches,
             seen: new Map(),
@@ -202,6 +205,7 @@ export class ShadowTrials implements ScopeFeature {
         const shape = taught ? this.#shapeOf(taught) : undefined
         const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
+        const signs = taught ? signsOf(taught, action) : undefined
         const owner = action.action_type === 'ignore' ? (ownerOf ??= ownersOfActs(decision, considered()))(event.id) : 'own'
         const terms = {
           alone: events.length === 1,
@@ -212,7 +216,19 @@ export class ShadowTrials implements ScopeFeature {
         }
         this.#compare(
           unit,
-          { ...row, version, action, shape, traits, decision, teaches: true, seen, terms, turn: events.length === 1 ? turn : undefined },
+          {
+            ...row,
+            version,
+            action,
+            shape,
+            traits,
+            signs,
+            decision,
+            teaches: true,
+            seen,
+            terms,
+            turn: events.length === 1 ? turn : undefined,
+          },
           eventHead(event),
         )
       } else this.#parts.records.of(version).metrics.shadow.undecided += 1
@@ -277,7 +293,7 @@ export class ShadowTrials implements ScopeFeature {
 
   #compare(
     unit: Unit,
-    { version, action, seq, event_type, shape, traits, decision, teaches, seen, terms, turn }: Comparison,
+    { version, action, seq, event_type, shape, traits, signs, decision, teaches, seen, terms, turn }: Comparison,
     head: ReturnType<typeof eventHead>,
   ): void {
     const { toolbox, records, log, promotions, judgements } = this.#parts
@@ -299,19 +315,20 @@ export class ShadowTrials implements ScopeFeature {
     })
     if (agreed === null || !teaches) return
     const words = comparedWords(action, this.#parts.settings().learning.replies)
-    const compared = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), agreed, seq, shape, traits, words, head: span }
+    const act = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action) }
+    const compared = { ...act, agreed, seq, shape, traits, signs, words, head: span }
     const isProven = judgements.isProven(version, { event_type, own: action })
     // Asked before it counts, which may refute the act.
     const disputes = !agreed && turn !== undefined && judgements.counts(version, { event_type, own: action })
     if (isProven) judgements.compared(unit, version, { ...compared, log_seq })
     else promotions.compared(unit, version, compared)
-    if (disputes) this.#dispute(unit, { version, action, seq, event_type, terms, turn }, { isProven, head: span })
+    if (disputes) this.#dispute(unit, { version, action, seq, event_type, signs, terms, turn }, { isProven, head: span })
   }
 
   /** Has the turn asked again, whose decision was another one. */
   #dispute(
     unit: Unit,
-    { version: { id: reflex_id, version }, action: own, seq, event_type, terms: { words }, turn }: Disputed,
+    { version: { id: reflex_id, version }, action: own, seq, event_type, signs, terms: { words }, turn }: Disputed,
     { isProven, head }: { isProven: boolean; head: EntryHead },
   ): void {
     const { turn_id, started } = turn ?? {}
@@ -320,8 +337,8 @@ export class ShadowTrials implements ScopeFeature {
     const { seqs, scratch, created_at = since, last_action_at = null } = saw
     const view = { considered, saw: { seqs, scratch, created_at, last_action_at }, decided_at: since }
     const of = isProven ? 'audit' : 'comparison'
-    const disputed = { reflex_id, version, event_type, seq, own, of, view, head, answers_of: [turn_id], ...(words && { words }) } as const
-    this.#parts.dispute(unit, disputed)
+    const disputed = { reflex_id, version, event_type, seq, own, of, view, head, answers_of: [turn_id] } as const
+    this.#parts.dispute(unit, { ...disputed, ...(words && { words }), ...(signs && { signs }) })
   }
 
   /**
