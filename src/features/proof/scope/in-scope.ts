@@ -180,7 +180,8 @@ export const proofOf = inEachScope((scope: Collaborators) => {
   })
   const proven_acts = new ProvenActs({ ...scope, certificates })
   const promotions = new Promotions({ ...scope, certificates, teacher_watch, proven_acts })
-  const judgements = new Judgements({ ...scope, certificates, judge: (unit, version) => promotions.judge(unit, version) })
+  const judge = promotions.judge.bind(promotions)
+  const judgements = new Judgements({ ...scope, certificates, judge, takenBack: promotions.takenBack.bind(promotions) })
   const dispute = disputing(scope)
   const shadow_trials = new ShadowTrials({ ...scope, judgements, promotions, dispute })
   return { certificates, proven_acts, promotions, judgements, shadow_trials, dispute }

@@ -52,6 +52,8 @@ type JudgementsParts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs' | '
   toolbox: Toolbox
   /** Moves the version as its certificate says. */
   judge: (unit: Unit, version: ReflexVersion) => void
+  /** Compares a version again that only disagreements refuted which are taken back. */
+  takenBack: (unit: Unit, version: ReflexVersion) => void
 }
 type JudgedVersion = Pick<ReflexVersion, 'id' | 'version'>
 
@@ -149,6 +151,7 @@ export class Judgements {
   /** Takes back a disagreement that the slow path did not repeat. */
   retracted(unit: Unit, version: ReflexVersion, seen: Omit<Extract<Observed, { kind: 'retracted' }>, 'kind'>): void {
     this.#parts.certificates.observe(unit, version, { kind: 'retracted', ...seen })
+    this.#parts.takenBack(unit, version)
     this.#parts.judge(unit, version)
   }
 

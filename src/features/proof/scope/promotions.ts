@@ -82,12 +82,12 @@ export class Promotions {
     const certificate = certificates.of(version)
     if (!certificate || certificate.lapsed || version.provenance.scope === null || !programs.governs(version)) return
     // Only a person can promote a demoted version.
-    const waits = version.state === 'shadow' && version.state_reason === null
+    const waits = version.state === 'shadow' && (version.state_reason?.startsWith(TAKEN_BACK) ?? true)
     if (!waits && !(version.state === 'active' && version.by_proof)) return
     // A reason ends the trial: further agreement does not promote this version. After a lapse the
     // rejected strata may be the only ones so far, and others may still be proven.
     if (isRefuted(certificate) && actsIn(certificate).some(({ person }) => person === null)) {
-      const reason = `${countsOf(actsIn(certificate))}: too few to ${waits ? 'activate it' : 'let it act on'}`
+      const reason = `${countsOf(actsIn(certificate))}${TOO_FEW}${waits ? 'activate it' : 'let it act on'}`
       return this.move(unit, version, { to: 'shadow', reason, by_proof: false })
     }
     if (proven_acts.heldBack(version) !== null || tooManyFailedRuns(records.of(version).metrics) !== null) return
@@ -96,6 +96,14 @@ export class Promotions {
     for (const stratum of proven)
       if (!allowed.includes(stratum) && doubtIn(certificate, stratum) === null) this.#askFor(unit, version, stratum)
     if (waits && allowed.length > 0) this.move(unit, version, { to: 'active', reason: countsOf(allowed), by_proof: true })
+  }
+
+  /** Compares a version again that was refuted by what the slow path has now taken back. */
+  takenBack(unit: Unit, version: ReflexVersion): void {
+    const certificate = this.#parts.certificates.of(version)
+    const wasRefuted = version.state === 'shadow' && version.state_reason?.includes(TOO_FEW) === true
+    if (!certificate || !wasRefuted || isRefuted(certificate) || !this.#parts.programs.governs(version)) return
+    this.move(unit, version, { to: 'shadow', reason: TAKEN_BACK, by_proof: false })
   }
 
   /** Withdraws the questions about a version whose evidence is no longer what was shown. */
@@ -181,6 +189,10 @@ export class Promotions {
     unit.log({ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason })
   }
 }
+
+/** The reason of a version that is refuted, and of one that is compared again since it is not. */
+const TOO_FEW = ': too few to '
+const TAKEN_BACK = 'the slow path took back what refuted it'
 
 const sumOf = (all: readonly Stratum[], field: 'n' | 'k'): number => all.reduce((sum, one) => sum + one[field], 0)
 const countsOf = (all: readonly Stratum[]): string => `${sumOf(all, 'k')} of ${sumOf(all, 'n')} compared fires in shadow agreed`

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Settings } from '../../../../src/contract/settings/settings.ts'
 import { certificateOf, certify } from '../../../support/certificates.ts'
 import { did, write } from '../../../support/reflex-chain.ts'
-import { crash, entriesOf, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { crash, entriesOf, freshScope, inObject, note, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
 
 const CALLS = `return { action_type: 'call_tool', tool: 'act_once', args: { text: 'clean' } }`
@@ -59,6 +59,28 @@ test('once an act is refuted, its disagreements count no more, and nobody is ask
   await disagree()
   expect(await askedAgain(scope)).toHaveLength(2)
   expect(await actOf(scope, version)).toEqual(refuted)
+})
+
+test('a version that slips alone refuted is proven and acts all the same once they are taken back', async () => {
+  const { scope, version } = await scopeOf('shadow', [])
+  const gate = Promise.withResolvers<void>()
+  const slips = new Set(['first', 'second'])
+  behaviours.set(scope, async (context, deps) => {
+    const said = textOf(context.events.at(-1) as never)
+    if (slips.delete(said)) return deps.call('act_once', { text: 'burn' })
+    if (said === 'first' || said === 'second') await gate.promise
+    return deps.call('act_once', { text: 'clean' })
+  })
+  for (const said of ['first', 'second']) await sendAndSettle(stubOf(scope), note(scope, said))
+  expect(await actOf(scope, version)).toMatchObject({ state: 'refuted' })
+  gate.resolve()
+  await settled(scope)
+  expect(await actOf(scope, version)).toMatchObject({ state: 'open', n: 2, k: 2 })
+  const moves = (await entriesOf(stubOf(scope), 'reflex-moved')).map(({ reason }) => reason)
+  expect(moves).toEqual(['0 of 2 compared fires in shadow agreed: too few to activate it', 'the slow path took back what refuted it'])
+  for (let index = 0; index < 68; index += 1) await sendAndSettle(stubOf(scope), note(scope, `dusty ${index}`))
+  const [{ outcome } = {}] = await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
+  expect(outcome).toMatchObject({ by: 'reflex' })
 })
 
 test('an audit that disagrees stops a reflex at once, and it acts again if the slow path does not repeat that twice', async () => {
