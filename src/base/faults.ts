@@ -48,6 +48,12 @@ const PLATFORM_FAULTS = [
 /** Messages of D1 while it is unavailable; a wrong query fails with others. */
 const D1_AWAY = /^D1_ERROR: .*(?:network connection lost|overloaded|exceeded timeout|timed out|reset|internal error)/i
 
+/** Statuses that say that this request is wrong, such as a prompt that is too long. */
+const OF_REQUEST = new Set([400, 413, 422])
+
+/** True if the provider refused one request, and may answer others. */
+export const isOfRequest = (fault: ModelFault | null): boolean => fault?.fault === 'refused' && OF_REQUEST.has(fault.status ?? 0)
+
 /** Describes the fault to people: its kind, the status and the provider's text. */
 export function faultText({ fault, status, detail }: ModelFault): string {
   if (fault === 'refused' && status === null) return detail

@@ -143,6 +143,8 @@ export const scopes = sqliteTable(
     model_failing_since: integer(),
     model_failures: integer().notNull().default(0),
     model_error: text(),
+    /** Failures of the deployment's model, not of one request: readiness is judged by them. */
+    model_lost: integer().notNull().default(0),
     /** When it asks the model again, if events wait for that. */
     model_ask_at: integer(),
     /** The fields that its setting names, as JSON; null if it names none. */

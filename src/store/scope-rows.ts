@@ -24,12 +24,14 @@ export type ModelReport = {
   model_failing_since: number | null
   model_failures: number
   model_error: string | null
+  /** The failures of the deployment's model, which are not of one request. */
+  model_lost: number
   model_ask_at: number | null
 }
 
 const SCOPE_COLUMNS = [
   ...(['scope', 'agent', 'open', 'wake_at', 'updated_at', 'parked', 'spans_exported', 'spans_dropped', 'learns', 'turn_since'] as const),
-  ...(['model_answered_at', 'model_failing_since', 'model_failures', 'model_error', 'model_ask_at', 'redact'] as const),
+  ...(['model_answered_at', 'model_failing_since', 'model_failures', 'model_error', 'model_lost', 'model_ask_at', 'redact'] as const),
 ] satisfies readonly (keyof ScopeReport)[]
 
 /**
@@ -47,6 +49,6 @@ const UPSERT_SCOPES = `INSERT INTO scopes (${SCOPE_COLUMNS.join(', ')})
 
 /** The statements that write the rows of scopes; a stale row changes nothing. */
 export function scopeStatements(db: D1Database, scopes: readonly ScopeReport[]): D1PreparedStatement[] {
-  const rows = scopes.map((scope) => JSON.stringify({ learns: 0, model_failures: 0, ...scope }))
+  const rows = scopes.map((scope) => JSON.stringify({ learns: 0, model_failures: 0, model_lost: 0, ...scope }))
   return jsonChunks(rows).map((chunk) => db.prepare(UPSERT_SCOPES).bind(chunk))
 }

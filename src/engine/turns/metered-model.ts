@@ -2,7 +2,7 @@ import { maskCredentials } from '../../base/secrets.ts'
 import { mapJson } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
-import { faultText } from '../../base/faults.ts'
+import { faultText, isOfRequest } from '../../base/faults.ts'
 import type { Event } from '../../core/event.ts'
 import { costOf, meter, mostTokens, ownPricesOf, readable, requestOf, type ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel, withFaults } from '../../models/resolve-model.ts'
@@ -57,6 +57,8 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
       },
     },
   })
+  // A model or a key that a scope or a caller chose may fail alone.
+  const is_shared = behind === undefined && name === modelName(env)
   const claimed = asked.claimed ?? []
   const own_prices = ownPricesOf(env)
   const money = budget.money()
@@ -75,7 +77,7 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
     model: meter(stoppable, {
       allow,
       record: (modelCall, params, reserved) =>
-        recordCall(parts, asked, { ...modelCall, params, reserved, head: headIn(params, asked.head) }),
+        recordCall(parts, asked, { ...modelCall, params, reserved, is_shared, head: headIn(params, asked.head) }),
       now,
       name,
       own_prices,
@@ -113,7 +115,7 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 function recordCall(
   { log, log_parts, budget, model_calls, unit, deferred }: CountedParts,
   { turn_id, usage: sum, model: witness, signal, asked }: AskedFor,
-  modelCall: ModelCall & { params: LanguageModelV4CallOptions; reserved: string | null; head: EntryHead },
+  modelCall: ModelCall & { params: LanguageModelV4CallOptions; reserved: string | null; is_shared: boolean; head: EntryHead },
 ): void {
   const {
     input_tokens,
@@ -130,6 +132,7 @@ function recordCall(
     cancelled = false,
     params,
     reserved,
+    is_shared,
     head,
   } = modelCall
   const { prompt, abortSignal } = params
@@ -145,8 +148,10 @@ function recordCall(
     budget.spend(unit, input_tokens + output_tokens)
     budget.money()?.settle(unit, reserved, cost_usd)
     if (status === 'ok') model_calls.answered(unit)
-    else if (!cancelled && ![signal, abortSignal].some(isGivenUp))
-      model_calls.failed(unit, log.clean(fault ? faultText(fault) : (error ?? 'no reason was given'), head.trace_id) as string)
+    else if (!cancelled && ![signal, abortSignal].some(isGivenUp)) {
+      const why = log.clean(fault ? faultText(fault) : (error ?? 'no reason was given'), head.trace_id) as string
+      model_calls.failed(unit, why, is_shared && !isOfRequest(fault))
+    }
     unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0, unpriced_calls: cost_usd === null ? 1 : 0 })
     const quotes = log.masks.of(head.trace_id)
     const messages = prompt.map((message) => log_parts.put(unit, message, { quotes }))

@@ -188,11 +188,14 @@ function retryDelay(
 const describe = ({ since, ask_at, detail }: Outage): string =>
   `waiting for the model since ${iso(since)}: ${detail}; next retry at ${iso(ask_at)}`
 
-/** The last results of the scope's model calls. Times in ms. `failures`: since the answer. */
-type Calls = { answered_at: number | null; failing_since: number | null; failures: number; error: string | null }
+/**
+ * The last results of the scope's model calls. Times in ms. `failures`: since the answer. `lost`:
+ * failures of the deployment's model alone, which an earlier version does not write.
+ */
+type Calls = { answered_at: number | null; failing_since: number | null; failures: number; error: string | null; lost?: number }
 
 const CALLS = 'model_calls'
-const NONE: Calls = { answered_at: null, failing_since: null, failures: 0, error: null }
+const NONE: Calls = { answered_at: null, failing_since: null, failures: 0, error: null, lost: 0 }
 /** Answers in a row are written this often: each write costs, and people read minutes. */
 const ANSWER_MS = 10_000
 
@@ -210,9 +213,11 @@ export class ModelCalls {
     this.#keep(unit, { ...NONE, answered_at: unit.now })
   }
 
-  failed(unit: Unit, error: string): void {
-    const { answered_at, failing_since, failures } = this.#calls
-    this.#keep(unit, { answered_at, failing_since: failing_since ?? unit.now, failures: failures + 1, error })
+  /** `is_lost`: anybody's call of the deployment's model would fail. */
+  failed(unit: Unit, error: string, is_lost: boolean): void {
+    const { answered_at, failing_since, failures, lost = 0 } = this.#calls
+    const counts = { failures: failures + 1, lost: lost + (is_lost ? 1 : 0) }
+    this.#keep(unit, { answered_at, failing_since: failing_since ?? unit.now, error, ...counts })
   }
 
   #keep(unit: Unit, calls: Calls): void {
@@ -223,12 +228,13 @@ export class ModelCalls {
 
 /** For the scope's row in D1, as stored. `is_open`: events may wait for the model. */
 export function modelReport(database: Pick<Database, 'read'>, is_open: boolean): ModelReport {
-  const { answered_at, failing_since, failures, error } = database.read(CALLS, NONE)
+  const { answered_at, failing_since, failures, error, lost = 0 } = database.read(CALLS, NONE)
   return {
     model_answered_at: answered_at,
     model_failing_since: failing_since,
     model_failures: failures,
     model_error: error,
+    model_lost: lost,
     model_ask_at: is_open ? (database.read<Outage | null>(OUTAGE, null)?.ask_at ?? null) : null,
   }
 }

@@ -8,8 +8,8 @@ import { alertRoutes } from './http.ts'
 import { list } from './resources.ts'
 import { alerts as table, forgetAlerts } from './store.ts'
 
-const silenceAlert = (summary: string | null, hour: number): Alert[] =>
-  summary === null ? [] : [{ id: `model-silent:${iso(hour)}`, name: 'model-silent', summary, details: {} }]
+const silenceAlert = (silence: { summary: string } | null, hour: number): Alert[] =>
+  silence === null ? [] : [{ id: `model-silent:${iso(hour)}`, name: 'model-silent', summary: silence.summary, details: {} }]
 
 /** Conditions of the deployment that somebody should know: found by the sweep, kept, and listed. */
 export const alerts: Feature = {

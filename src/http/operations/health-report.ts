@@ -1,4 +1,4 @@
-import { and, count, desc, isNotNull, max, min, sum } from 'drizzle-orm'
+import { and, count, desc, gt, isNotNull, max, min, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { countSeenBy, sizeSeenBy } from '../../contract/principal.ts'
 import { messageOf } from '../../base/error-text.ts'
@@ -42,16 +42,22 @@ const FAILURES = 3
  * The results of real model calls, as last replicated by the scopes. `silent`: nobody was answered
  * since the newest scope's failures began, and events wait or failures are many.
  */
-export async function modelCallReport(db: D1Database, patterns: readonly string[]): Promise<ModelCallReport> {
-  const { scope, model_failing_since: since, model_failures, model_error, model_ask_at, model_answered_at } = scopes
-  const failing = and(within(scope, patterns), isNotNull(since))
+export const modelCallReport = (db: D1Database, patterns: readonly string[]): Promise<ModelCallReport> =>
+  callsOf(db, patterns, scopes.model_failures)
+
+type Counted = typeof scopes.model_failures | typeof scopes.model_lost
+
+/** The results of scopes that have failures of the counted kind. */
+async function callsOf(db: D1Database, patterns: readonly string[], counted: Counted): Promise<ModelCallReport> {
+  const { scope, model_failing_since: since, model_error, model_ask_at, model_answered_at } = scopes
+  const failing = and(within(scope, patterns), isNotNull(since), gt(counted, 0))
   const [sums, newest, answers] = await Promise.all([
     drizzle(db)
       .select({
         failing: count(),
         first: min(since),
         last: max(since),
-        failures: sum(model_failures),
+        failures: sum(counted),
         waiting: count(model_ask_at),
         ask_at: min(model_ask_at),
       })
@@ -82,14 +88,19 @@ export async function modelCallReport(db: D1Database, patterns: readonly string[
   }
 }
 
-/** Why no model answers in the whole deployment, or null. Without failures it reads one index. */
-export async function modelSilence(db: D1Database): Promise<string | null> {
+/**
+ * Since when, and why, the deployment's model answers nobody, or null. Calls of another model or
+ * key, which a scope or a caller chose, say nothing of it. Without failures it reads one index.
+ */
+export async function modelSilence(db: D1Database): Promise<{ since: string; summary: string } | null> {
   const { scope, model_failing_since: since } = scopes
   if ((await drizzle(db).select({ scope }).from(scopes).where(isNotNull(since)).limit(1).get()) === undefined) return null
-  const { status, failing_since, last_answer_at, failures, scopes_waiting } = await modelCallReport(db, ['*'])
-  if (status !== 'silent') return null
+  const { status, failing_since, last_answer_at, failures, scopes_waiting } = await callsOf(db, ['*'], scopes.model_lost)
+  if (status !== 'silent' || failing_since === null) return null
   const answer = last_answer_at === null ? 'it never answered' : `its last answer was at ${last_answer_at}`
-  return `the model does not answer since ${failing_since}: ${failures} calls failed, ${scopes_waiting === 1 ? '1 scope waits' : `${scopes_waiting} scopes wait`}, ${answer}`
+  const waiting = scopes_waiting === 1 ? '1 scope waits' : `${scopes_waiting} scopes wait`
+  const summary = `the model does not answer since ${failing_since}: ${failures} calls failed, ${waiting}, ${answer}`
+  return { since: failing_since, summary }
 }
 
 /** Spans that scopes have exported and dropped, as last replicated. */

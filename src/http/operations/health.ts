@@ -85,11 +85,14 @@ async function recentParts(env: Env, features: readonly DeploymentFeature[]) {
   return found
 }
 
-/** A model that answers nobody is no model: events that need it wait. */
+/**
+ * A model that answers nobody is no model: events that need it wait. The route is open, so it does
+ * not say how many.
+ */
 async function readyParts(env: Env, features: readonly DeploymentFeature[]) {
   const [found, silence] = await Promise.all([parts(env, features), modelSilence(storeOf(env)).catch(() => null)])
   if (silence === null || !found.parts.model.ok) return found
-  return { ok: false, parts: { ...found.parts, model: { ok: false, error: silence } } }
+  return { ok: false, parts: { ...found.parts, model: { ok: false, error: `the model does not answer since ${silence.since}` } } }
 }
 
 async function parts(env: Env, features: readonly DeploymentFeature[]) {

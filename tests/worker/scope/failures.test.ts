@@ -1,7 +1,7 @@
 import { APICallError } from '@ai-sdk/provider'
 import { env } from 'cloudflare:workers'
 import { streamText } from 'ai'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   crash,
   entriesOf,
@@ -17,6 +17,9 @@ import {
   until,
 } from '../../support/scopes.ts'
 import { call, keyFor } from '../../support/http.ts'
+import { modelSilence } from '../../../src/http/operations/health-report.ts'
+import { outside } from '../../support/mock-fetch.ts'
+import { HOST, PRICED } from '../../support/scope-with-remote-tools.ts'
 import { ask, behaviours, effects, providers } from '../../support/test-agents.ts'
 
 type Stub = ReturnType<typeof stubOf>
@@ -25,8 +28,7 @@ const failure = (statusCode: number, message = 'scripted failure', responseHeade
   new APICallError({ message, url: 'https://model.test', requestBodyValues: {}, statusCode, responseHeaders })
 
 /** A scope whose turns call a model; `answer` is its provider's error, null if it works. */
-async function scopeWithModel(retry: Record<string, number> = {}) {
-  const scope = freshScope()
+async function scopeWithModel(retry: Record<string, number> = {}, scope = freshScope()) {
   const stub = stubOf(scope)
   const provider = { asked: 0, failure: failure(503) as Error | null }
   providers.set(scope, () => {
@@ -193,6 +195,23 @@ describe('a model provider that is not available', () => {
     expect(await health()).toMatchObject({ status: 'ok', model_calls: { failures: 0, scopes_waiting: 0, error: null } })
     expect((await call('/v1/scopes?state=model', { key })).body.items).toEqual([])
     expect((await call(path, { key, method: 'POST' })).body).toEqual({ asked: false, tries: null, waiting_for_model: null })
+  })
+
+  test.each([
+    ['refuses the key', 401, {}, 3],
+    ['refuses each request, which may be too long', 400, {}, 0],
+    ['refuses a model that the scope chose', 404, { model: 'openai-compatible/of-the-scope' }, 0],
+  ])('is silent for the whole deployment only if it fails everybody, and not where it %s', async (_, status, settings, lost) => {
+    await env.DB.exec('UPDATE scopes SET model_failing_since = NULL, model_answered_at = NULL')
+    const network = outside(HOST, () => new Response('{"error": {"message": "no such model"}}', { status }))
+    onTestFinished(() => network.restore())
+    const { scope, stub } = await scopeWithModel({}, freshScope(`${PRICED}-alone`))
+    await stub.configure({ agent: 'test-agent', ...settings }, 'test')
+    for (const content of ['a', 'b', 'c']) await sendAndSettle(stub, note(scope, content))
+    const row = () => env.DB.prepare('SELECT model_failures, model_lost FROM scopes WHERE scope = ?').bind(scope).first()
+    await until(async () => (await row())?.['model_failures'] === 3, 'D1 knows of the failures')
+    expect(await row()).toMatchObject({ model_lost: lost })
+    expect((await modelSilence(env.DB))?.summary ?? '0 calls failed').toContain(`${lost} calls failed`)
   })
 
   test('is not waited for longer than model_outage_s', async () => {

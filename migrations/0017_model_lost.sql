@@ -1,0 +1,1 @@
+ALTER TABLE `scopes` ADD `model_lost` integer DEFAULT 0 NOT NULL;
