@@ -7,6 +7,7 @@ import type { AuditEntry, AuditOccasion, JudgedBy } from '../../../contract/feed
 import type { Event } from '../../../core/event.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import { isAudited } from '../../../evidence/draw.ts'
+import { isLeft } from '../../../evidence/branches.ts'
 import type { EventTraits, TaughtValues } from '../../../evidence/novelty.ts'
 import { stratumOf } from '../../../evidence/strata.ts'
 import { shapeOf } from '../../../evidence/shape.ts'
@@ -76,12 +77,12 @@ export class Judgements {
     return this.proofOf(version, act) !== null
   }
 
-  /** True if a comparison of such an act counts: of what is refuted, none does. */
-  counts(version: JudgedVersion, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): boolean {
+  /** True if a comparison of such an act counts: of what is refuted or has drifted, none does. */
+  counts(version: JudgedVersion, { event_type, own, signs = [] }: Pick<OwnAct, 'event_type' | 'own' | 'signs'>): boolean {
     const certificate = this.#parts.certificates.of(version)
     if (!certificate || certificate.lapsed) return true
     const stratum = stratumOf(certificate, this.#placeOf(event_type, own))
-    return stratum !== null && stratum.state !== 'refuted'
+    return stratum !== null && stratum.state !== 'refuted' && !isLeft(stratum, signs)
   }
 
   /** The proof of a version that reaches such an act; null if none does. */

@@ -319,7 +319,7 @@ export class ShadowTrials implements ScopeFeature {
     const compared = { ...act, agreed, seq, shape, traits, signs, words, head: span }
     const isProven = judgements.isProven(version, { event_type, own: action })
     // Asked before it counts, which may refute the act.
-    const disputes = !agreed && turn !== undefined && judgements.counts(version, { event_type, own: action })
+    const disputes = !agreed && turn !== undefined && judgements.counts(version, { event_type, own: action, ...(signs && { signs }) })
     if (isProven) judgements.compared(unit, version, { ...compared, log_seq })
     else promotions.compared(unit, version, compared)
     if (disputes) this.#dispute(unit, { version, action, seq, event_type, signs, terms, turn }, { isProven, head: span })

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Settings } from '../../../../src/contract/settings/settings.ts'
+import { signsOf } from '../../../../src/evidence/branches.ts'
 import { certificateOf, certify } from '../../../support/certificates.ts'
 import { did, write } from '../../../support/reflex-chain.ts'
-import { crash, entriesOf, freshScope, inObject, note, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, inObject, note, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
 
 const CALLS = `return { action_type: 'call_tool', tool: 'act_once', args: { text: 'clean' } }`
@@ -81,6 +82,23 @@ test('a version that slips alone refuted is proven and acts all the same once th
   for (let index = 0; index < 68; index += 1) await sendAndSettle(stubOf(scope), note(scope, `dusty ${index}`))
   const [{ outcome } = {}] = await sendAndSettle(stubOf(scope), note(scope, 'dusty'))
   expect(outcome).toMatchObject({ by: 'reflex' })
+})
+
+test('decisions that drifted are left to the slow path, which is asked about them once', async () => {
+  const { scope, version } = await scopeOf('shadow', ['clean', 'burn'])
+  await certify(scope, version, { risk: 'outside' })
+  const signs = (text: string) => signsOf(note(scope, text), { action_type: 'call_tool', tool: 'act_once', args: { text: 'clean' } })
+  const certificate = await certificateOf(scope, version)
+  const strata = certificate.strata.map((one) => ({ ...one, left: signs('dusty').filter((sign) => !signs('plain').includes(sign)) }))
+  const changed = JSON.stringify({ ...certificate, strata })
+  await inObject(stubOf(scope), ({ storage: { sql } }) => sql.exec('UPDATE certificates SET certificate = ?', changed))
+  await evict(stubOf(scope))
+  const by = async (text: string) => (await sendAndSettle(stubOf(scope), note(scope, text)))[0]?.outcome?.by
+  // The first agreement lets it act.
+  expect([await by('plain'), await by('dusty'), await by('plain')]).toEqual(['turn', 'turn', 'reflex'])
+  await settled(scope)
+  expect((await entriesOf(stubOf(scope), 'reflex-compared')).map(({ agreed }) => agreed)).toEqual([true, false])
+  expect(await askedAgain(scope)).toEqual([])
 })
 
 test('an audit that disagrees stops a reflex at once, and it acts again if the slow path does not repeat that twice', async () => {
