@@ -66,13 +66,19 @@ async function packAll(env: Env, events: readonly PackedEvent[], { told, batches
 }
 
 const MERGE_NOW_MS = 1000
+/** Databases in which this process merges packs: a second run would find them taken. */
+const merging = new Set<D1Database>()
 
 /** Merges before the next sweep, so that lists and look-ups find few small packs at any rate. */
 async function mergeNow(db: D1Database): Promise<void> {
+  if (merging.has(db)) return
+  merging.add(db)
   try {
     await mergePacks(db, Date.now(), MERGE_NOW_MS)
   } catch (error) {
     warn({ message: 'failed to merge packs; the sweep merges them', error })
+  } finally {
+    merging.delete(db)
   }
 }
 
@@ -82,13 +88,24 @@ async function giveBack(env: Env, events: readonly PackedEvent[]): Promise<void>
   await Promise.all(Array.from(scopes, ([scope, own]) => env.SCOPE.getByName(scope).unpacked(own.map(({ id }) => id))))
 }
 
+/** Has outcomes packed, with the answers of features. False if they are too long. */
+export type SendOutcomes = (events: readonly PackedEvent[], told?: FeatureAnswers) => Promise<boolean>
+
 /**
- * Sends outcomes that are too few for a pack of their own. Undefined without the queue, and where a
- * queue may forget its messages: their scopes would not report them again.
+ * Returns the sender of outcomes of one scope that are few: to the queue, whose consumer
+ * packs the outcomes of many scopes, or else to D1 as a small pack. A queue that may forget its
+ * messages gets none: their scopes would not report them again.
  */
-export function outcomesSender({ OUTCOMES, REFLEX_QUEUE_NOTES }: Pick<Env, 'OUTCOMES' | 'REFLEX_QUEUE_NOTES'>) {
-  if (!OUTCOMES || REFLEX_QUEUE_NOTES !== 'off') return undefined
-  return async (events: readonly PackedEvent[], told: FeatureAnswers = {}): Promise<boolean> => {
+export function outcomesSender(env: Pick<Env, 'OUTCOMES' | 'REFLEX_QUEUE_NOTES'>, db: D1Database): SendOutcomes {
+  const { OUTCOMES, REFLEX_QUEUE_NOTES } = env
+  if (!OUTCOMES || REFLEX_QUEUE_NOTES !== 'off') {
+    return async (events, told = {}) => {
+      const crowded = await packTold(db, { events, told: Object.keys(told).length > 0 ? [told] : [] })
+      if (crowded) await mergeNow(crowded)
+      return true
+    }
+  }
+  return async (events, told = {}) => {
     const text = outcomesText(events, told)
     if (byteLength(text) > MOST_BYTES) return false
     await OUTCOMES.send(JSON.parse(text) as OutcomesMessage)

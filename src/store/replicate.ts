@@ -35,7 +35,7 @@ export type Report = {
   may_repeat?: boolean
 }
 
-/** Fewer events are rows: a pack is a row that is written, merged and deleted. */
+/** Fewer events go to a pack of several scopes, or to one with the answers of their scope. */
 const LEAST_PACKED = 16
 /**
  * So many events of a delivery are a pack of their scope. The outcomes of fewer go back with the
@@ -62,8 +62,8 @@ export async function replicateEvents(
   const offered = reports.filter(isOrdinary)
   const isPack = offered.length >= least_packed
   const doubted = has_forgotten ? reports.filter(isDoubted) : []
-  const ordinary = isPack && doubted.length > 0 ? await unrepeated(db, offered, scope) : offered
-  const events = isPack || defer ? packedOf(ordinary, scope.scope) : []
+  const ordinary = (isPack || defer) && doubted.length > 0 ? await unrepeated(db, offered, scope) : offered
+  const events = (isPack || defer) && ordinary.length > 0 ? packedOf(ordinary, scope.scope) : []
   const is_sent = !isPack && events.length > 0 && (await defer?.(events)) === true
   const packed = new Set(isPack || is_sent ? ordinary : [])
   const others = packed.size === 0 ? reports : reports.filter((report) => !packed.has(report))

@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { findEvent } from '../../src/store/events.ts'
 import { eventSpan } from '../../src/traces/ids.ts'
 import { live, type Place } from '../support/crash-at-write.ts'
 import { call, scopePath } from '../support/http.ts'
@@ -24,7 +25,7 @@ const noticesOf = ({ id }: Note): Set<string | null> =>
 const isExported = (scope: string, { id }: Note): boolean =>
   world.requests.some(({ url, body }) => url !== HOOKS && body.includes(`"spanId":"${eventSpan({ scope, id })}"`))
 
-const statusInD1 = ({ id }: Note) => env.DB.prepare('SELECT status FROM events WHERE id = ?').bind(id).first<string>('status')
+const statusInD1 = async ({ id }: Note) => (await findEvent(env.DB, id, { patterns: ['*'] }))?.status
 
 /** An event that a reflex decides, and one with a turn, in a scope that may die at a write. */
 async function run(place: Place | null) {

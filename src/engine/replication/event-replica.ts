@@ -1,7 +1,7 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import { outcomesSender, outcomesText } from '../../events/outcomes.ts'
+import { outcomesSender, outcomesText, type SendOutcomes } from '../../events/outcomes.ts'
 import type { FeatureAnswers } from '../../store/packs/told.ts'
 import type { Env } from '../../env.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
@@ -165,7 +165,7 @@ export class EventReplica implements Follows {
   /** D1 may have events up to this `seq`, from this process or one before it. */
   #told: number
   #portion: Portion | null = null
-  readonly #defer: Defer | undefined
+  readonly #defer: Defer
   /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
   /** The scope's own row in D1 as last written, and what the storage has of that. */
@@ -186,7 +186,7 @@ export class EventReplica implements Follows {
     this.#untold = untold
     this.#written = this.#stored = parts.database.read<Written>(ROW, UNWRITTEN)
     this.#told = parts.inbox.last
-    this.#defer = this.#deferBy(outcomesSender(parts.env))
+    this.#defer = this.#deferBy(outcomesSender(parts.env, parts.db))
     this.from = this.#held_from = this.#seq = parts.log.last
   }
 
@@ -381,20 +381,17 @@ export class EventReplica implements Follows {
     for (const feature of this.#parts.features) feature.unanswered?.()
   }
 
-  /** The answers of features go with the events that are sent elsewhere. */
-  #deferBy(send: ReturnType<typeof outcomesSender>): Defer | undefined {
-    return (
-      send &&
-      (async (events) => {
-        const told = this.#answers()
-        let is_sent = false
-        try {
-          return (is_sent = await send(events, told))
-        } finally {
-          if (!is_sent) this.#unanswered()
-        }
-      })
-    )
+  /** The answers of features go with the events that are sent to be packed. */
+  #deferBy(send: SendOutcomes): Defer {
+    return async (events) => {
+      const told = this.#answers()
+      let is_sent = false
+      try {
+        return (is_sent = await send(events, told))
+      } finally {
+        if (!is_sent) this.#unanswered()
+      }
+    }
   }
 
   get #reached(): number {

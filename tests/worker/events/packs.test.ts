@@ -342,21 +342,24 @@ describe('lone events of a deployment with a queue of outcomes', () => {
   /** The messages that scopes send to the queue. */
   async function sent(scopes: string[]): Promise<{ bodies: unknown[]; events: Event[] }> {
     const bodies: unknown[] = []
-    const defer = outcomesSender({
-      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
-      REFLEX_QUEUE_NOTES: 'off',
-    })
+    const defer = outcomesSender(
+      {
+        OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+        REFLEX_QUEUE_NOTES: 'off',
+      },
+      env.DB,
+    )
     const events = scopes.map((scope) => eventAt(scope, START))
     for (const event of events)
       await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
     return { bodies, events }
   }
 
-  test('are rows where a queue may forget its messages, as that of a local server does', async () => {
+  test('are packs of their own where a queue may forget its messages, as that of a local server does', async () => {
     const send = async (): Promise<never> => expect.fail('sent')
-    const defer = outcomesSender({ OUTCOMES: { send } as never, REFLEX_QUEUE_NOTES: 'on' })
+    const defer = outcomesSender({ OUTCOMES: { send } as never, REFLEX_QUEUE_NOTES: 'on' }, env.DB)
     await replicateEvents(env.DB, [reportOf(eventAt('a', START), { nth: 1 })], scopeRow('a'), { isWritten: true, defer })
-    expect([await count('events'), await count('packs')]).toEqual([1, 0])
+    expect([await count('events'), await packsOf()]).toEqual([0, [1]])
   })
 
   async function deliver(queue: string, bodies: unknown[], bindings = env, attempts = 1) {
@@ -381,10 +384,13 @@ describe('lone events of a deployment with a queue of outcomes', () => {
 
   test('take the numbers of their scope with them', async () => {
     const bodies: unknown[] = []
-    const send = outcomesSender({
-      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
-      REFLEX_QUEUE_NOTES: 'off',
-    })
+    const send = outcomesSender(
+      {
+        OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+        REFLEX_QUEUE_NOTES: 'off',
+      },
+      env.DB,
+    )
     const rows = [{ family: 'scope', bucket: 'all', start: 0, values: { '': { accepted: 3 } } }]
     const scope = freshScope()
     const packed = packable([reportOf(eventAt(scope, START), { nth: 1 })], scope)
@@ -396,10 +402,13 @@ describe('lone events of a deployment with a queue of outcomes', () => {
 
   test('are packed by day, so that one scope with a clock ahead does not keep the events of all others', async () => {
     const bodies: unknown[] = []
-    const defer = outcomesSender({
-      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
-      REFLEX_QUEUE_NOTES: 'off',
-    })
+    const defer = outcomesSender(
+      {
+        OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+        REFLEX_QUEUE_NOTES: 'off',
+      },
+      env.DB,
+    )
     for (const event of [eventAt('a', START), eventAt('ahead', START + 300 * DAY_MS), eventAt('b', START + 1)])
       await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
     await deliver('reflex-outcomes', bodies)
@@ -462,10 +471,13 @@ describe('lone events of a deployment with a queue of outcomes', () => {
 
   test('of more bytes than a message takes are rows', async () => {
     const bodies: unknown[] = []
-    const defer = outcomesSender({
-      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
-      REFLEX_QUEUE_NOTES: 'off',
-    })
+    const defer = outcomesSender(
+      {
+        OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+        REFLEX_QUEUE_NOTES: 'off',
+      },
+      env.DB,
+    )
     const large = eventAt('a', START, { text: 'x'.repeat(70_000) })
     await replicateEvents(env.DB, [reportOf(large, { nth: 1 })], scopeRow('a'), { defer })
     expect([await count('events'), bodies]).toEqual([1, []])
@@ -524,10 +536,13 @@ describe('packs that have become many', () => {
   async function deliverOutcome(nth: number, bindings = env) {
     const event = eventAt(`s/${nth}`, START + nth)
     const bodies: unknown[] = []
-    const defer = outcomesSender({
-      OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
-      REFLEX_QUEUE_NOTES: 'off',
-    })
+    const defer = outcomesSender(
+      {
+        OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never,
+        REFLEX_QUEUE_NOTES: 'off',
+      },
+      env.DB,
+    )
     await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
     const messages = bodies.map((body) => ({ id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body }))
     const batch = createMessageBatch('reflex-outcomes', messages)

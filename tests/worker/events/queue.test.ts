@@ -30,6 +30,8 @@ async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings:
 }
 const row = (scope: string) => env.DB.prepare('SELECT * FROM events WHERE scope = ?').bind(scope).first()
 const listed = async (scope: string) => (await listEvents(env.DB, { scope, patterns: ['*'], limit: 10 })).items
+/** The newest event that D1 has of a scope, beyond the note of what was sent. */
+const replicated = async (scope: string) => (await listed(scope)).find(({ status }) => status !== 'queued')
 const letters = async (scope: string) => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).all()).results
 
 beforeEach(async () => {
@@ -352,7 +354,7 @@ describe('the consumer', () => {
     const [lost, delivered] = [freshScope(), freshScope()]
     const [a, b] = [note(lost, 'a'), note(delivered, 'b')]
     await stubOf(delivered).accept([b], 'queue')
-    await until(async () => (await row(delivered))?.['status'] === 'completed', 'D1 knows')
+    await until(async () => (await replicated(delivered))?.status === 'completed', 'D1 knows')
     expect(
       (
         await deliver(
@@ -368,7 +370,7 @@ describe('the consumer', () => {
     expect(await letters(lost)).toMatchObject([{ origin: 'queue', event_id: a.id, attempts: 6 }])
     expect(await row(lost)).toMatchObject({ status: 'dead_lettered' })
     expect(await letters(delivered)).toEqual([])
-    expect(await row(delivered)).toMatchObject({ status: 'completed' })
+    expect(await replicated(delivered)).toMatchObject({ status: 'completed' })
   })
 
   test('a D1 that is down keeps a dead letter in its queue', async () => {
@@ -555,7 +557,7 @@ describe('the sweep', () => {
     await noteQueued(env.DB, [{ id: newBatchId(now + 3_600_000), events: [note(ahead, 'ahead')] }], now + 3_630_000)
     await noteQueued(env.DB, [{ id: newBatchId(now - 1000), events: [a, b] }], now + 29_000)
     await stubOf(had).accept([a], 'http')
-    await until(async () => row(had), 'D1 knows what arrived of the newer batch')
+    await until(async () => replicated(had), 'D1 knows what arrived of the newer batch')
     expect((await sweep(env, now)).sent_again).toBe(1)
     expect((await sweep(env, now + 1000)).sent_again).toBe(0)
     await until(async () => (await listed(ahead))[0]?.status === 'completed', 'it is delivered')
@@ -569,7 +571,7 @@ describe('the sweep', () => {
     await noteQueued(env.DB, [{ id: newBatchId(now - 32_000), events: [a, b] }], now - 2000)
     await noteQueued(env.DB, [{ id: newBatchId(now - 31_000), events: [c] }], now - 1000)
     await stubOf(had).accept([a], 'http')
-    await until(async () => row(had), 'D1 knows the part that arrived')
+    await until(async () => replicated(had), 'D1 knows the part that arrived')
     // The rest may be in a later message.
     for (const later of [0, 20_000]) expect((await sweep(env, now + later)).sent_again).toBe(0)
     expect((await sweep(env, now + 31_000)).sent_again).toBe(1)
@@ -587,7 +589,7 @@ describe('the sweep', () => {
     const [a, b] = [note(had, 'a'), note(rest, 'b')]
     await noteQueued(env.DB, [{ id: newBatchId(now - 32_000), events: [a, b] }], now - 2000)
     await stubOf(had).accept([a], 'http')
-    await until(async () => row(had), 'D1 knows what arrived of the newer batch')
+    await until(async () => replicated(had), 'D1 knows what arrived of the newer batch')
     expect((await sweep(env, now)).sent_again).toBe(0)
     await noteQueued(env.DB, [{ id: newBatchId(now - 43_000), events: [note(behind, 'far behind')] }], now - 13_000)
     expect((await sweep(env, now)).sent_again).toBe(1)
@@ -634,7 +636,7 @@ describe('the sweep', () => {
     const stub = stubOf(scope)
     await stub.setTimer('beat', { every_s: 3600 }, 'ops')
     await stub.accept([note(scope, 'a')], 'http')
-    await until(async () => row(scope), 'D1 knows the scope')
+    await until(async () => replicated(scope), 'D1 knows the scope')
     await env.DB.prepare('UPDATE scopes SET wake_at = ? WHERE scope = ?')
       .bind(Date.now() - 120_000, scope)
       .run()
@@ -648,7 +650,7 @@ describe('the sweep', () => {
     const stub = stubOf(scope)
     await stub.setTimer('beat', { every_s: 3600 }, 'ops')
     await stub.accept([note(scope, 'a')], 'http')
-    await until(async () => row(scope), 'D1 knows the scope')
+    await until(async () => replicated(scope), 'D1 knows the scope')
     await env.DB.prepare('UPDATE scopes SET updated_at = updated_at + ?2, wake_at = wake_at + ?2 WHERE scope = ?1')
       .bind(scope, 2 * HOUR)
       .run()
@@ -851,6 +853,23 @@ describe('an event alone by the queue', () => {
     expect(Math.min(...scope_rows)).toBe(3)
     await sortAll(env.DB)
     expect(await metricsOf(env.DB, id)).toMatchObject([{ scope, metrics: { fired: 11 } }])
+  })
+
+  test('sent directly is a pack with its statistics, written by its scope, and no other row of D1', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const isOver = async () => (await stub.state()).outbox.waiting === 0 || null
+    const alone = async (text: string) => {
+      await stub.accept([note(scope, text)], 'http')
+      await until(async () => (await replicated(scope))?.status === 'completed' && isOver(), 'D1 has it')
+    }
+    await alone('the first one')
+    await until(isOver, 'D1 lists the scope')
+    const each: number[] = []
+    while (each.length < 5) each.push((await rowsWritten(scope, () => alone(`one of ${each.length}`))).d1)
+    expect(Math.min(...each)).toBe(1)
+    await sortAll(env.DB)
+    expect((await scopeTotals(env.DB, [scope])).get(scope)).toMatchObject({ accepted: 6 })
   })
 
   test('sets no alarm of its scope where its outcome is known at once', async () => {

@@ -101,7 +101,7 @@ describe('the archive', () => {
     const logged = await call(`/v1/events/${event.id}?scope=${encodeURIComponent(scope)}`)
     await age(stub, 8)
     await isEmpty(stub)
-    await env.DB.prepare('DELETE FROM events WHERE scope = ?').bind(scope).run()
+    await env.DB.exec('DELETE FROM events; DELETE FROM packs')
     await sendAndSettle(stub, note(scope, 'new'))
     const { body } = await call(scopePath(scope, '/log'))
     expect(body.items).toEqual(log)

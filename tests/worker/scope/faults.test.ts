@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { env } from 'cloudflare:workers'
-import { listEvents } from '../../../src/store/events.ts'
+import { findEvent, listEvents } from '../../../src/store/events.ts'
 import { crash, entriesOf, freshScope, hurry, inObject, note, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { behaviours, effects } from '../../support/test-agents.ts'
 
@@ -263,7 +263,7 @@ describe('D1', () => {
     let stub = stubOf(scope)
     const event = note(scope, 'again')
     await sendAndSettle(stub, event)
-    const told = () => env.DB.prepare('SELECT status FROM events WHERE id = ?').bind(event.id).first<{ status: string }>()
+    const told = () => findEvent(env.DB, event.id, { patterns: [scope] })
     await until(async () => (await told())?.status === 'completed', 'D1 knows')
     await inObject(stub, (state) => void state.storage.sql.exec('DELETE FROM events'))
     stub = await crash(scope)

@@ -140,7 +140,9 @@ describe.each([
     await env.DB.exec(
       `CREATE TRIGGER IF NOT EXISTS poison BEFORE INSERT ON events WHEN NEW.payload LIKE '%poison in D1%' BEGIN SELECT RAISE(ABORT, 'poison'); END`,
     )
-    const ids = await send(stubOf(scope), note(scope, 'a'), note(scope, 'poison in D1'), note(scope, 'b'))
+    // Late ones are rows in D1.
+    const timestamp = new Date(Date.now() - 60_000).toISOString()
+    const ids = await send(stubOf(scope), ...['a', 'poison in D1', 'b'].map((text) => note(scope, text, { timestamp })))
     await between(scope)
     expect(await parkedIn(scope, 'outbox')).toMatchObject({ id: '2', reason: expect.stringContaining('poison') })
     await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'the outbox is empty')
