@@ -42,6 +42,17 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(history(300, guard), event)).toMatchObject([{ action_type: 'ignore' }])
   })
 
+  test('ask each question once: what a guard asks is no condition of a rule', () => {
+    const taught = history(400, (index) => {
+      const reading = { type: 'reading', degrees: (index * 7919) % 40, open: index % 5 === 0 }
+      return [reading, reading.degrees >= 20 && !reading.open ? call('cool', { by: 1 }) : []]
+    })
+    const { code = '' } = learnReflexes(taught).reflexes.find(({ decision }) => decision.includes('cool')) ?? {}
+    expect(code).toContain('if (context.event.open !== false) return null')
+    expect(code.match(/context\.event\.open/g)).toHaveLength(1)
+    expect(code.match(/context\.event\.degrees/g)).toHaveLength(4)
+  })
+
   test.each([
     ['its id, where nothing else says it', false, 'context.event.id'],
     ['a field that says the same as its id', true, 'context.event.ticket'],

@@ -40,7 +40,8 @@ const WIDTH = 110
 const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-function* codeOf({ title, guards, fields, spansIn, acts, leaves, rules }: RuleProgram): Steps<string> {
+function* codeOf({ title, guards, fields, spansIn, acts, leaves, rules: taught }: RuleProgram): Steps<string> {
+  const rules = taught.map((rule) => ({ ...rule, literals: needed(rule.literals, guards, fields) }))
   const conditions = rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
   const paths = new Map(
     conditions.flatMap((condition) =>
@@ -149,6 +150,26 @@ function guardCode(guard: RuleGuard): string {
   return guard.values.length === 1
     ? `if (${value} !== ${valueCode(only ?? null)}) return null`
     : `if (!${listCode(guard.values)}.includes(${value})) return null`
+}
+
+/** The conditions that the guards before them leave open; one at least, as a rule has. */
+function needed(literals: readonly Literal[], guards: readonly RuleGuard[], fields: readonly FieldSpan[]): readonly Literal[] {
+  const open = literals.filter(
+    (literal) => !guards.some((guard) => isGuarded(literal, guard)) && !fields.some((field) => isSpanned(literal, field)),
+  )
+  return open.length > 0 ? open : literals.slice(0, 1)
+}
+
+function isGuarded({ condition, holds }: Literal, guard: RuleGuard): boolean {
+  if (condition.is !== 'equal' || guard === 'unheard' || !('values' in guard)) return false
+  if (pathKey(condition.path) !== pathKey(guard.path)) return false
+  const isOne = guard.values.some((value) => value === condition.value)
+  return holds ? isOne && guard.values.length === 1 : !isOne
+}
+
+function isSpanned({ condition, holds }: Literal, { path, span: [low, high] }: FieldSpan): boolean {
+  if (condition.is !== 'at_least' || pathKey(condition.path) !== pathKey(path)) return false
+  return holds ? condition.value <= low : condition.value > high
 }
 
 /** The guard of a number: a text that reads as one does not pass. */
