@@ -44,19 +44,20 @@ export const isAwaited = ({ acts, judged = 0 }: Counts): boolean => acts - judge
  * reaches outside: there new values and one act in twenty are audited at any share.
  */
 export function occasionOf(pace: Counts, { event_id, salt, share, risk, is_new, values = [] }: Act): AuditOccasion | null {
-  const { acts, unaudited, doubted = 0, values: counts = {} } = pace
+  const { acts, unaudited, doubted = 0, next = false, values: counts = {} } = pace
   const reaches = risk !== 'inside'
   if (is_new && (reaches || share > 0)) return 'new'
   if (isAudited(event_id, { share: shareFor(risk, share), salt })) return 'drawn'
-  if (share > 0 && isAudited(event_id, { share: FIRST / (acts - doubted + 1), salt })) return 'first'
+  if (share > 0 && (next || isAudited(event_id, { share: FIRST / (acts - doubted + 1), salt }))) return 'first'
   const isDue = (count: number): boolean => count + 1 >= MOST_UNAUDITED
   const isStale = unaudited + 1 >= SOON_DUE && values.some((value) => isDue(counts[value] ?? 0))
   return reaches && (isStale || isDue(unaudited) || isAwaited(pace)) ? 'due' : null
 }
 
 /** The pace after one more act. `values`: of its event, if it reaches outside. */
-export const countAct = (pace: AuditPace, occasion: AuditOccasion | null, values: readonly string[] = []): AuditPace => ({
+export const countAct = ({ next, ...pace }: AuditPace, occasion: AuditOccasion | null, values: readonly string[] = []): AuditPace => ({
   ...pace,
+  ...(next && occasion === null && { next }),
   acts: pace.acts + 1,
   unaudited: occasion === null ? pace.unaudited + 1 : 0,
   ...(values.length > 0 && { values: countValues(pace.values ?? {}, values, occasion !== null) }),

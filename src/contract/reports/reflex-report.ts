@@ -70,5 +70,6 @@ export type AuditPace = {
   unaudited: number
   judged?: number
   doubted?: number
+  next?: true
   values?: Readonly<Record<string, number>>
 }

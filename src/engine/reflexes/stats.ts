@@ -109,6 +109,12 @@ export class Records implements Noted {
     known.paces = Object.fromEntries([...older, ...kept.slice(1 - MOST_COUNTED), [kind, pace]])
   }
 
+  /** Has the next act of each kind audited. */
+  auditNext(version: Named): void {
+    const known = this.of(version)
+    known.paces = Object.fromEntries(Object.entries(known.paces ?? {}).map(([kind, pace]) => [kind, { ...pace, next: true as const }]))
+  }
+
   all(): { reflex_id: string; version: number; metrics: ReflexMetrics }[] {
     return Array.from(this.#names)
       .sort()

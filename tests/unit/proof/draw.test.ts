@@ -36,6 +36,13 @@ describe('an act', () => {
     expect(occasionOf({ acts: 0, unaudited: 0 }, { ...first, share: 0 })).toBeNull()
   })
 
+  test('is audited once after another act of its reflex disagreed, unless audits are off', () => {
+    const next = { ...late, next: true } as const
+    const inside = { ...act, risk: 'inside', share: 1e-12 } as const
+    expect([occasionOf(next, inside), occasionOf(next, { ...inside, share: 0 })]).toEqual(['first', null])
+    expect([countAct({ ...next, proof: 0 }, 'first').next, countAct({ ...next, proof: 0 }, null).next]).toEqual([undefined, true])
+  })
+
   test('is drawn by the hash of its event', () => {
     const share = unitHash('s\0not-drawn')
     expect(occasionOf(late, { ...act, risk: 'inside', share })).toBeNull()

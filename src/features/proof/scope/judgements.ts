@@ -123,6 +123,7 @@ export class Judgements {
     unit.log({ ...head, kind: 'reflex-audited', reflex_id, version: number, event_type, ...verdict, ...shown })
     if (agreed === null) return
     const since = this.#since(unit, version, { agreed, log_seq })
+    const before = certificates.of(version)
     const changes = certificates.observe(unit, version, {
       kind: 'audited',
       event_type,
@@ -135,7 +136,7 @@ export class Judgements {
       words: replies && comparedWords(own, replies),
       head,
     })
-    this.#follow(unit, version, { changes, since })
+    this.#follow(unit, version, { stands: !agreed && certificates.of(version) !== before, changes, since })
   }
 
   /** Counts a comparison in shadow mode after a proof, as an audit. */
@@ -144,9 +145,11 @@ export class Judgements {
     version: ReflexVersion,
     { log_seq, ...seen }: Omit<Extract<Observed, { agreed: boolean }>, 'kind'> & { log_seq: number },
   ): void {
+    const { certificates } = this.#parts
     const since = this.#since(unit, version, { agreed: seen.agreed, log_seq })
-    const changes = this.#parts.certificates.observe(unit, version, { kind: 'compared', ...seen })
-    this.#follow(unit, version, { changes, since })
+    const before = certificates.of(version)
+    const changes = certificates.observe(unit, version, { kind: 'compared', ...seen })
+    this.#follow(unit, version, { stands: !seen.agreed && certificates.of(version) !== before, changes, since })
   }
 
   /** Takes back a disagreement that the slow path did not repeat. */
@@ -156,7 +159,13 @@ export class Judgements {
     this.#parts.judge(unit, version)
   }
 
-  #follow(unit: Unit, version: ReflexVersion, { changes, since }: { changes: readonly CertificateMove[]; since: number }): void {
+  /** A slow path that decides one act otherwise may have changed others. `stands`: it counted. */
+  #follow(
+    unit: Unit,
+    version: ReflexVersion,
+    { stands, changes, since }: { stands: boolean; changes: readonly CertificateMove[]; since: number },
+  ): void {
+    if (stands) this.#parts.records.auditNext(version)
     this.#parts.judge(unit, version)
     if (changes.some(({ kind }) => kind === 'drifted')) this.learnAgain(unit, version, since)
   }

@@ -10,7 +10,7 @@ import { certificateOf, certify } from '../../../support/certificates.ts'
 import { type Place, live } from '../../../support/crash-at-write.ts'
 import { call } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
-import { crash, entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { skill } from '../../../support/two-step-skill.ts'
 import { ask, behaviours, effectGates, providers } from '../../../support/test-agents.ts'
 
@@ -85,6 +85,30 @@ test('a reflex that would decide otherwise with a number a little higher is audi
   expect(await occasions(2000, 48)).toContain('edge')
   // A second run of the reflex is for one act of a batch.
   expect((await occasions(3000, 48, 60)).filter((occasion) => occasion === 'edge').length).toBeLessThan(2)
+})
+
+test('once an audit of one act disagrees, the next of each other act of the reflex is audited', async () => {
+  const body = `return context.event.text === 'odd' ? { action_type: 'reply', content: 'odd' } : ${IGNORES.replace('return ', '')}`
+  const { scope, version } = await audited(body, { audit_share: 0.001 })
+  const certificate = await certificateOf(scope, version)
+  const strata = ['nothing', 'reply'].map((act) => ({ ...certificate.strata.find((one) => one.act !== '*'), act }))
+  const both = JSON.stringify({ ...certificate, least: { ...certificate.least, agreement: 0.99 }, strata })
+  await inObject(stubOf(scope), ({ storage: { sql } }) => sql.exec('UPDATE certificates SET certificate = ?', both))
+  await evict(stubOf(scope))
+  behaviours.set(scope, async () => null)
+  const salt = `${env.REFLEX_ADMIN_KEY} ${version.hash}`
+  const ids = Array.from({ length: 60 }, (_, index) => `event-${index}`).filter((id) => !isAudited(id, { share: 0.5, salt }))
+  const after = async (text: string, id?: string) => {
+    const before = (await audits(scope)).length
+    await sendAndSettle(stubOf(scope), note(scope, text, id === undefined ? {} : { id }))
+    await until(async () => (await jobsOf(scope)).length === 0, 'all audits ended')
+    return (await audits(scope)).slice(before).map(({ agreed, occasion }) => ({ agreed, occasion }))
+  }
+  for (let index = 0; index < 12; index += 1) await after('even')
+  expect(await after('even', ids[0])).toEqual([])
+  expect(await after('odd')).toEqual([{ agreed: false, occasion: 'first' }])
+  expect(await after('even', ids[1])).toEqual([{ agreed: true, occasion: 'first' }])
+  expect(await after('even', ids[2])).toEqual([])
 })
 
 describe('an audit of a proven reflex', () => {
