@@ -3,6 +3,7 @@ import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2
 import { A2AError } from '@a2a-js/sdk/errors'
 import type { Context } from 'hono'
 import { z } from 'zod'
+import { withBeats } from '../../../../base/beats.ts'
 import { warn } from '../../../../base/warn.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../../../core/event.ts'
 import { operations, texts } from '../../../../contract/operation.ts'
@@ -88,19 +89,23 @@ const failed = (id: Id, error: unknown) => ({
   error: JsonRpcTransportHandler.mapToJSONRPCError(error instanceof A2AError ? error : new Error('Internal error')),
 })
 
+/** Proxies close a connection on which nothing is sent for a minute. */
+const BEAT_MS = 15_000
+
 /** Errors before the first response are thrown; later ones end the stream with an error. */
 async function streamed(answers: Answers, id: Id): Promise<Response> {
   const first = await answers.next()
   const encoder = new TextEncoder()
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
-  void write(writable.getWriter(), (value) => encoder.encode(`data: ${JSON.stringify(value)}\n\n`), { first, answers, id })
+  const frame = (value: unknown) => encoder.encode(value === null ? ': the task continues\n\n' : `data: ${JSON.stringify(value)}\n\n`)
+  void write(writable.getWriter(), frame, { first, answers: withBeats(answers, BEAT_MS), id })
   return new Response(readable, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' } })
 }
 
 async function write(
   writer: WritableStreamDefaultWriter<Uint8Array>,
   frame: (value: unknown) => Uint8Array,
-  { first, answers, id }: { first: IteratorResult<unknown, void>; answers: Answers; id: Id },
+  { first, answers, id }: { first: IteratorResult<unknown, void>; answers: AsyncGenerator<unknown, void>; id: Id },
 ): Promise<void> {
   try {
     if (!first.done) await writer.write(frame(first.value))
