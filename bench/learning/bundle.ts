@@ -79,6 +79,11 @@ const kindOf = ({ id, act }: Fired): string => `${id} ${act}`
 export const paceOf = ({ paces }: Bundle, fired: Fired): AuditPace => paces.get(kindOf(fired)) ?? { proof: 0, acts: 0, unaudited: 0 }
 export const putPace = ({ paces }: Bundle, fired: Fired, pace: AuditPace): void => void paces.set(kindOf(fired), pace)
 
+/** As a scope does after a disagreement. */
+export function auditNext({ paces }: Bundle): void {
+  for (const [kind, pace] of paces) paces.set(kind, { ...pace, next: true })
+}
+
 async function programOf({ code }: LearnedReflex): Promise<Program> {
   const checked = await checkReflex(code)
   if (!checked.ok) throw new Error(`learned code is refused: ${JSON.stringify(checked.errors)}\n${code}`)

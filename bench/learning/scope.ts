@@ -32,6 +32,7 @@ import type { Sandbox } from '../../src/reflexes/sandbox.ts'
 import { countAct, countAnswer, occasionOf } from '../../src/evidence/draw.ts'
 import { valuesIn } from '../../src/evidence/values.ts'
 import {
+  auditNext,
   type Bundle,
   bundlesOf,
   driftedIn,
@@ -136,6 +137,7 @@ export class LearningScope {
     const settled = same(acts, own) ? acts : this.#appeal(item.id, acts)
     const agreed = same(settled, own)
     bundle.audits.push({ index, id, agreed })
+    if (!agreed) auditNext(bundle)
     const pace = paceOf(bundle, fired)
     putPace(bundle, fired, countAnswer(pace, pace.acts, agreed))
     const changes = observe(bundle, 'audited', { ...fired, index, agreed })
