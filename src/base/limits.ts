@@ -50,5 +50,7 @@ export const limits = {
   assumed_bytes: 1024 * 1024,
   /** Size of one write to a stream. */
   stream_page_bytes: 256 * 1024,
+  /** Keys within the scopes of the key that creates another one, unless it covers all scopes. */
+  keys_within: 10_000,
   ticket_ms: 60_000,
 } as const

@@ -8,6 +8,7 @@ const operation = operations({ tag: 'Keys', roles: ['admin'] })
 
 export const create = operation('post /v1/keys', 'createKey', 'Create a key', {
   description: 'The key is shown only once; only its hash is stored. The creating key must cover its scopes.',
+  problems: [409],
   body: newKey,
   example: { name: 'ci', roles: ['publisher'], scopes: ['team-a/*'] },
   answers: { 201: [key.omit({ created_at: true, used_at: true }).extend({ key: z.string() }), 'The key.'] },

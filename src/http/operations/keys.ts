@@ -1,12 +1,14 @@
+import { limits } from '../../base/limits.ts'
+import type { Env } from '../../env.ts'
 import { iso, isoOrNull, withIso } from '../../base/time.ts'
 import { createKey, forgetKey } from '../auth/middleware.ts'
 import { create, list, own, remove } from '../../contract/operations/keys.ts'
 import { baseRoles, coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
-import { deleteKey, findKey, insertKey, listKeys, type ListedKey } from '../../store/access/keys.ts'
+import { countKeys, deleteKey, findKey, insertKey, listKeys, type ListedKey } from '../../store/access/keys.ts'
 import { resource, serve } from '../describe/operation.ts'
 import { listed } from '../describe/paging.ts'
-import { forbidden, invalid, notFound } from '../problems/refusals.ts'
+import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 
 export const keyRoutes = resource().openapiRoutes([
@@ -17,6 +19,7 @@ export const keyRoutes = resource().openapiRoutes([
     const expires = expires_at === undefined ? null : Date.parse(expires_at)
     if (expires !== null && expires <= Date.now())
       throw invalid('expires_at: it is in the past.', [{ path: 'expires_at', message: 'it is in the past' }])
+    await demandRoom(c.env, c.var.principal)
     const { id, key, hash } = createKey()
     await insertKey(storeOf(c.env), { id, name, roles, scopes, hash, teaches, created_at: Date.now(), expires_at: expires, used_at: null })
     c.header('Cache-Control', 'no-store')
@@ -46,6 +49,12 @@ const present = ({ teaches, expires_at, used_at, ...key }: ListedKey) => ({
 /** An admin of some scopes can neither see nor delete keys that cover other scopes. */
 const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>): boolean =>
   scopes.every((pattern) => coversScope(principal, pattern))
+
+/** Each look-up of keys reads all of them, and each key has limits of its own. */
+async function demandRoom(env: Env, { scopes }: Principal): Promise<void> {
+  if (scopes.includes('*') || (await countKeys(storeOf(env), scopes)) < limits.keys_within) return
+  throw conflict('too-many-keys', `The scopes of this key have ${limits.keys_within} keys. Delete those that nobody uses.`)
+}
 
 /** No route is open to a key without a base role, so a typo would create a useless key. */
 function unknownRoles(roles: readonly string[]): Problem {

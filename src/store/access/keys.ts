@@ -1,7 +1,7 @@
-import { and, desc, eq, getTableColumns, inArray, sql, type Column, type SQL } from 'drizzle-orm'
+import { and, count, desc, eq, getTableColumns, inArray, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { warn } from '../../base/warn.ts'
-import { matchesScope, patternMatchesSql } from '../../contract/principal.ts'
+import { patternMatchesSql } from '../../contract/principal.ts'
 import { olderThan, type PagePosition, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
 import { keys } from '../schema.ts'
 
@@ -57,10 +57,20 @@ export async function listKeys(database: D1Database, page: KeyQuery): Promise<Pa
   return pageOf(rows, limit)
 }
 
+/** The number of keys whose scopes `patterns` cover. */
+export async function countKeys(database: D1Database, patterns: readonly string[]): Promise<number> {
+  return (await drizzle(database).select({ keys: count() }).from(keys).where(areCovered(keys.scopes, patterns)).get())?.keys ?? 0
+}
+
 /** The keys that a scope may learn from alone. */
 export async function teachingKeys(database: D1Database, scope: string): Promise<string[]> {
-  const rows = await drizzle(database).select({ id: keys.id, scopes: keys.scopes }).from(keys).where(eq(keys.teaches, true))
-  return rows.flatMap(({ id, scopes }) => (scopes.some((pattern) => matchesScope(pattern, scope)) ? [id] : []))
+  // Keys of other tenants may be many: they stay in D1.
+  const matches = sql`EXISTS (SELECT 1 FROM (SELECT ${scope} AS scope) AS asked, json_each(${keys.scopes}) WHERE ${sql.raw(patternMatchesSql('asked.scope'))})`
+  const rows = await drizzle(database)
+    .select({ id: keys.id })
+    .from(keys)
+    .where(and(eq(keys.teaches, true), matches))
+  return rows.map(({ id }) => id)
 }
 
 export async function deleteKey(database: D1Database, id: string): Promise<boolean> {
