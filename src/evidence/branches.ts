@@ -76,11 +76,11 @@ export function audited(before: Stratum, { agreed, signs }: { agreed: boolean; s
   const { branch, audits } = before
   const counts = { ...audits, audits: audits.audits + 1, disagreed: audits.disagreed + (agreed ? 0 : 1) }
   if (branch && signs && isSuspect(before, signs))
-    return closed({ ...before, audits: counts, branch: inBranch(branch, { agreed, signs }, bar) }, bar)
+    return closed({ ...withSigns(before, signs), audits: counts, branch: inBranch(branch, { agreed, signs }, bar) }, bar)
   const opens = !agreed && !branch && signs !== null && signs.length > 0 && doubt(audits, bar) === 0
   if (!opens) return withSigns({ ...before, audits: countAudit(audits, agreed, bar) }, signs)
   const opened = { signs: fresh(signs), audits: countAudit(emptyCusum(), false, bar), since: audits.audits }
-  return { ...before, audits: counts, branch: opened }
+  return { ...withSigns(before, signs), audits: counts, branch: opened }
 }
 
 /** With one more decision in the counts of signs, which end with one whose signs are unknown. */
@@ -140,7 +140,8 @@ export function withoutOne(stratum: Stratum, signs: Signs | null, bar: Bar): Str
 /**
  * A stratum whose branch drifted, without it: such decisions are left to the slow path, and all
  * that may have been compared or audited of them count no longer. All disagreements outside of it
- * are counted as of the rest. Null if too little is known of them, or too much was left before.
+ * are counted as of the rest, which stays in the doubt that it is in. Null if too little is known
+ * of them, or too much was left before.
  */
 export function withoutBranch({ branch, ...stratum }: Stratum): Stratum | null {
   const { signs: counts, left = [], audits } = stratum
@@ -148,7 +149,11 @@ export function withoutBranch({ branch, ...stratum }: Stratum): Stratum | null {
   if (!branch || !counts || suspects.length === 0 || left.length >= MOST_LEFT) return null
   // Each of them was in all that disagreed; the most frequent one leaves most.
   const sign = suspects.reduce((one, other) => (mostWith(counts, other) > mostWith(counts, one) ? other : one))
-  const n = stratum.n + audits.audits - branch.audits.audits - mostWith(counts, sign)
+  const others = mostWith(counts, sign) - leastInBranch(branch, sign)
+  const n = stratum.n + audits.audits - branch.audits.audits - others
   const k = n - (stratum.n - stratum.k) - (audits.disagreed - branch.audits.disagreed)
-  return k > 0 ? { ...stratum, n, k, left: [...left, sign], audits: emptyCusum() } : null
+  return k > 0 ? { ...stratum, n, k, left: [...left, sign], audits: { ...emptyCusum(), sum: audits.sum } } : null
 }
+
+/** Decisions of a branch that had one of its signs: all that disagreed, and what agreed since. */
+const leastInBranch = ({ audits, signs }: Branch, sign: string): number => audits.disagreed + (signs[sign] ?? 0)

@@ -1,7 +1,7 @@
 import type { Risk } from '../contract/risk.ts'
 import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import type { Certificate, Stratum, Teacher } from '../contract/certificate.ts'
-import { countShape, doubt, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
+import { countShape, doubt, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
 import { audited, isLeft, isSuspect, testWithRest, withAudit, withoutBranch, withoutOne } from './branches.ts'
 import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'
 import type { ProofVerdict } from './e-process.ts'
@@ -174,8 +174,8 @@ export function expiry({ lapsed, teacher: before, expires_at, replies: by, proce
  * action.
  */
 type Asked = { event_type: string; act?: string | undefined; risk?: Risk | undefined } & Ground & Asking
-/** `signsOf`: of the act on the event, which few proofs ask for. */
-type Asking = { asks?: boolean; signsOf?: (() => readonly string[]) | undefined }
+/** `signsOf`: of the act on the event, which few proofs ask for; null if nobody knows them. */
+type Asking = { asks?: boolean; signsOf?: (() => readonly string[] | null) | undefined }
 
 /** The reason why it may not act on such an event by itself, or null: it may. */
 export function obstacle(given: Certificate, { act, risk, ...asked }: Asked): string | null {
@@ -229,7 +229,9 @@ function doubtInBranch(certificate: Certificate, stratum: Stratum): string | nul
 
 function doubtOf(certificate: Certificate, stratum: Stratum, { sum, audits, disagreed }: Stratum['audits']): string | null {
   const needed = stratum.state === 'proven' ? doubt({ sum }, barOf(certificate, stratum)) : 0
-  return needed === 0 ? null : `${disagreed} of ${audits} decisions since its proof disagreed: at least ${needed} more must agree`
+  if (needed === 0) return null
+  const seen = disagreed === 0 ? 'earlier decisions' : `${disagreed} of ${audits} decisions since its proof`
+  return `${seen} disagreed: at least ${needed} more must agree`
 }
 
 /** The doubt that stops an act with these signs; without them, the one that stops all of them. */
@@ -237,8 +239,8 @@ function doubtOfAct(certificate: Certificate, stratum: Stratum, signsOf: Asking[
   const doubted = doubtOf(certificate, stratum, stratum.audits)
   if (doubted !== null || !signsOf || !(stratum.branch || stratum.left)) return doubted
   const own = signsOf()
-  if (isLeft(stratum, own)) return LEFT
-  return isSuspect(stratum, own) ? doubtInBranch(certificate, stratum) : null
+  if (own === null ? stratum.left : isLeft(stratum, own)) return LEFT
+  return own === null || isSuspect(stratum, own) ? doubtInBranch(certificate, stratum) : null
 }
 
 const LEFT = 'decisions like this one disagreed since its proof, and are left to the slow path'
@@ -360,7 +362,8 @@ function afterBranchAlarm(before: Certificate, stratum: Stratum, { audits, disag
   const changes: CertificateMove[] = [{ kind: 'drifted', event_type, risk, act, reason }]
   if (!rest) return { certificate: withStratum(before, reopened(stratum)), changes }
   const isProven = verdictIn(withStratum(before, rest), rest) === 'proven'
-  return { certificate: withStratum(before, isProven ? rest : { ...rest, state: 'open', person: null }), changes }
+  const open = { ...rest, state: 'open' as const, person: null, audits: emptyCusum() }
+  return { certificate: withStratum(before, isProven ? rest : open), changes }
 }
 
 /** A disagreement counts as an agreement in the counts of a proof, and no longer in its audits. */
@@ -371,8 +374,9 @@ function afterRetraction(before: Certificate, seen: Extract<Observation, { kind:
   const isOfBranch = isAudit && stratum !== null && signs !== undefined && isSuspect(stratum, signs)
   // A drift, or a proof by other decisions, has forgotten it: counts that began later lack it.
   const hasCounted = (one: Stratum): boolean => one.k < one.n && one.from.at <= counted_at
-  if (!stratum || !(isAudit ? stratum.state === 'proven' && (isOfBranch || stratum.audits.disagreed > 0) : hasCounted(stratum)))
-    return { certificate: before, changes: [] }
+  const hasAudited = (one: Stratum): boolean =>
+    one.state === 'proven' && one.to.at <= counted_at && !isLeft(one, signs ?? []) && (isOfBranch || one.audits.disagreed > 0)
+  if (!stratum || !(isAudit ? hasAudited(stratum) : hasCounted(stratum))) return { certificate: before, changes: [] }
   const others = [togetherOf(before, stratum)].filter((all) =>
     isAudit
       ? !isOfBranch && isShared(before, stratum) && all.state === 'proven' && all.audits.disagreed > 0

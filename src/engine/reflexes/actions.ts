@@ -30,7 +30,10 @@ export type LaneAction = {
   consume: boolean
   /** The acts of a sequence that ended well. */
   done?: DoneAct[]
-  /** The proof that the action needs; null if it acts without one. */
+  /**
+   * The proof that the action needs; null if it acts without one. An earlier version wrote no
+   * `signs`.
+   */
   proof: { event_type: string; risk: Risk; act?: string; signs?: string[] } | null
 }
 

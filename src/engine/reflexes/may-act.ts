@@ -21,9 +21,10 @@ export type VersionProofs = {
 }
 /**
  * `risk` and `act`: missing before they are known. `action`: its words count, too, if it is known.
- * `signsOf`: of the action on the event, which a proof may no longer reach.
+ * `signsOf`: of the action on the event, which a proof may no longer reach; null if they are
+ * unknown.
  */
-export type ActWhere = { event_type: string; risk?: Risk; act?: string; action?: Action; signsOf?: () => readonly string[] }
+export type ActWhere = { event_type: string; risk?: Risk; act?: string; action?: Action; signsOf?: () => readonly string[] | null }
 
 const nothing = (): string => 'this deployment proves no reflexes'
 const NO_PROOFS: VersionProofs = { unproven: nothing, awaits: nothing, expired: nothing, idle: nothing }

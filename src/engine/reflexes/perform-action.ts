@@ -141,4 +141,4 @@ function hasBegun({ key, payload, attempts }: Job<LaneAction>, { effects }: Perf
 
 /** An action without a proof was queued by a version that a person activated. */
 const obstacleTo = ({ reflex_id: id, version, proof }: LaneAction, { may_act, now }: PerformActionParts): string | null =>
-  proof && may_act.mayStillAct({ id, version }, { ...proof, signsOf: () => proof.signs ?? [] }, now())
+  proof && may_act.mayStillAct({ id, version }, { ...proof, signsOf: () => proof.signs ?? null }, now())

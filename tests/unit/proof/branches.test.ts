@@ -37,8 +37,9 @@ function after(before: Certificate, ...all: Observation[]) {
     changes.push(...next.changes)
   }
   const stratum = certificate.strata.find(({ act }) => act === 'restart') as Stratum
-  const stops = (service: string) => obstacle(certificate, { ...where, at: 2, teacher, least, signsOf: () => signs(service) })
-  return { certificate, changes, stratum, stops, acts: SERVICES.filter((service) => stops(service) === null) }
+  const stopsOf = (own: string[] | null) => obstacle(certificate, { ...where, at: 2, teacher, least, signsOf: () => own })
+  const stops = (service: string) => stopsOf(signs(service))
+  return { certificate, changes, stratum, stops, stopsOf, acts: SERVICES.filter((service) => stops(service) === null) }
 }
 
 const times = <One>(count: number, of: (index: number) => One): One[] => Array.from({ length: count }, (_, index) => of(index))
@@ -94,6 +95,31 @@ describe('a teacher that changes in one branch', () => {
     expect(acts).toEqual([])
     const again = (more: number) => after({ ...before, strata: [stratum] }, ...times(more, () => seen('mail', { kind: 'compared' })))
     expect([again(12).acts, again(13).acts]).toEqual([[], others])
+  })
+
+  test('has no part in that with decisions of a time when it agreed again, either', () => {
+    const agreedAgain = [disagrees('billing'), ...each(others, 1), ...times(20, () => seen('billing'))]
+    const before = after(proven(14), ...agreedAgain, ...each(others, 1))
+    expect([before.stratum.branch, before.stratum.audits.audits]).toEqual([undefined, 29])
+    const { stratum } = after(before.certificate, disagrees('billing'), ...each(others, 1), ...times(4, () => disagrees('billing')))
+    // The others were compared 56 times; 12 of their audits are known to be of neither branch.
+    expect(stratum.left).toHaveLength(1)
+    expect(stratum.n).toBeLessThanOrEqual(56 + 12)
+  })
+
+  test('leaves the rest in the doubt that a disagreement outside of it had raised', () => {
+    const inDoubt = after(changed().certificate, ...each(others, 1), disagrees('mail'))
+    const { stratum, acts, stops, certificate } = after(inDoubt.certificate, ...times(4, () => disagrees('billing')))
+    expect([stratum.state, stratum.left?.length, acts]).toEqual(['proven', 1, []])
+    expect(stops('cart')).toBe('for restart on log.line earlier decisions disagreed: at least 20 more must agree')
+    expect(after(certificate, ...times(20, () => seen('mail'))).acts).toEqual(others)
+  })
+
+  test('stops an action that an earlier version has queued, of which nobody knows the values', () => {
+    expect(after(proven(40)).stopsOf(null)).toBeNull()
+    const open = after(changed().certificate, ...each(others, 1))
+    expect(open.stopsOf(null)).toContain('1 of 4 decisions')
+    expect(after(open.certificate, ...times(4, () => disagrees('billing'))).stopsOf(null)).toMatch(/left to the slow path$/)
   })
 
   test('is left, with all that its signs may have had, where most decisions were of it', () => {
@@ -155,6 +181,20 @@ describe('a disagreement that the slow path does not repeat', () => {
   test('outside of a branch leaves it as it is', () => {
     const { acts } = after(proven(40), disagrees('billing'), ...each(others, 1), disagrees('mail'), taken('mail'))
     expect(acts).toEqual(others)
+  })
+
+  test('says nothing of later ones once its branch is left', () => {
+    const left = after(proven(40), disagrees('billing'), ...each(others, 1), ...times(4, () => disagrees('billing')))
+    const inDoubt = after(left.certificate, disagrees('mail'))
+    expect([left.acts, inDoubt.acts]).toEqual([others, []])
+    expect(after(inDoubt.certificate, taken('billing')).acts).toEqual([])
+  })
+
+  test('says nothing of the audits of a later proof', () => {
+    const later = proven(40)
+    const strata = later.strata.map((one) => ({ ...one, to: { seq: 9, at: 9 } }))
+    const { certificate } = after({ ...later, strata }, disagrees('mail'))
+    expect(after(certificate, { ...taken('mail'), counted_at: 8 } as Observation).certificate).toEqual(certificate)
   })
 
   test('or that twenty agreements outweigh counts in the test of all', () => {
