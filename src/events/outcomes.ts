@@ -9,7 +9,7 @@ import type { PackedEvent } from '../store/packs/format.ts'
 import { dropWhole, nameOf } from '../store/queued.ts'
 import { isDoubted } from '../store/replicate.ts'
 import type { ScopeReport } from '../store/scope-rows.ts'
-import { storeOf } from '../store/store.ts'
+import { bindingOf, storeOf } from '../store/store.ts'
 
 /**
  * Ended events that are packed together with those that other scopes have, the answers of the
@@ -66,19 +66,25 @@ async function packAll(env: Env, events: readonly PackedEvent[], { told, batches
 }
 
 const MERGE_NOW_MS = 1000
-/** Databases in which this process merges packs: a second run would find them taken. */
-const merging = new Set<D1Database>()
+/** A run that has not ended by then was cut off with its request, and ends no more. */
+const MERGE_ENDED_MS = 60_000
+/**
+ * Databases in which this process merges packs, each with the time until which: a second run would
+ * find them taken.
+ */
+const merging = new WeakMap<D1Database, number>()
 
 /** Merges before the next sweep, so that lists and look-ups find few small packs at any rate. */
 async function mergeNow(db: D1Database): Promise<void> {
-  if (merging.has(db)) return
-  merging.add(db)
+  const [binding, now] = [bindingOf(db), Date.now()]
+  if ((merging.get(binding) ?? 0) > now) return
+  merging.set(binding, now + MERGE_ENDED_MS)
   try {
-    await mergePacks(db, Date.now(), MERGE_NOW_MS)
+    await mergePacks(db, now, MERGE_NOW_MS)
   } catch (error) {
     warn({ message: 'failed to merge packs; the sweep merges them', error })
   } finally {
-    merging.delete(db)
+    merging.delete(binding)
   }
 }
 

@@ -42,13 +42,20 @@ export function packDatabases(store: D1Database): [PackDatabase, ...PackDatabase
   return [{ name: 'DB', db: store }, ...more]
 }
 
+const bindings = new WeakMap<D1Database, D1Database>()
+
+/** The database itself, which is one object of the process, whoever asks for it. */
+export const bindingOf = (db: D1Database): D1Database => bindings.get(db) ?? db
+
 function inTimeOnly(db: D1Database, deadline_ms: number): D1Database {
   const limitedDb: Pick<D1Database, 'prepare' | 'batch' | 'exec'> = {
     prepare: (sql) => limited(db.prepare(sql), deadline_ms),
     batch: (list) => inTime(() => db.batch(list.map((statement) => statements.get(statement) ?? statement)), deadline_ms),
     exec: (sql) => inTime(() => db.exec(sql), deadline_ms),
   }
-  return limitedDb as D1Database
+  const limitedOne = limitedDb as D1Database
+  bindings.set(limitedOne, db)
+  return limitedOne
 }
 
 function limited(statement: D1PreparedStatement, deadline_ms: number): D1PreparedStatement {
