@@ -225,6 +225,23 @@ describe('a pack of events', () => {
   })
 })
 
+describe('an id that two scopes have', () => {
+  test('is the newest of both for a look-up without a scope, whichever of them is packed', async () => {
+    const [first, second] = [eventAt('a', START), eventAt('b', START + 1000)]
+    for (const [packed, row] of [
+      ['a', 'b'],
+      ['b', 'a'],
+    ] as const) {
+      await clear()
+      const events = { a: first, b: { ...second, id: first.id } }
+      await write(packed, [reportOf(events[packed], { nth: 1 })])
+      await write(row, [reportOf(events[row], { nth: null })])
+      expect([await count('events'), await count('packs')]).toEqual([1, 1])
+      expect(await findEvent(env.DB, first.id, { patterns: ALL })).toMatchObject({ event: { scope: 'b' } })
+    }
+  })
+})
+
 describe('an event that changes after it was packed', () => {
   test('is what its row says, in lists, look-ups and traces, and keeps the traits of its pack', async () => {
     const [event] = await packedNotes('a', 5, START)
@@ -354,6 +371,16 @@ describe('lone events of a deployment with a queue of outcomes', () => {
       await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
     return { bodies, events }
   }
+
+  test('are rows if a pack has another event of their id, which their scope has forgotten', async () => {
+    const old = eventAt('a', START - DAY_MS)
+    await write('a', [reportOf(old, { nth: 1 })])
+    const defer = outcomesSender({}, env.DB)
+    const again = { ...eventAt('a', START, { text: 'again' }), id: old.id }
+    await replicateEvents(env.DB, [reportOf(again, { nth: 2, may_repeat: true })], scopeRow('a'), { defer })
+    expect([await count('events'), await packsOf()]).toEqual([1, [1]])
+    expect(await listed()).toMatchObject([{ id: old.id, event: { text: 'again' } }])
+  })
 
   test('are packs of their own where a queue may forget its messages, as that of a local server does', async () => {
     const send = async (): Promise<never> => expect.fail('sent')
@@ -549,6 +576,17 @@ describe('packs that have become many', () => {
     await worker.queue(batch, bindings)
     return getQueueResult(batch, createExecutionContext())
   }
+
+  test('merge as soon as a scope that packs its own makes them many, without a sweep', async () => {
+    const defer = outcomesSender({}, env.DB)
+    const report = (nth: number) =>
+      replicateEvents(env.DB, [reportOf(eventAt('a', START + nth), { nth: nth + 1 })], scopeRow('a'), { isWritten: true, defer })
+    for (let nth = 0; nth < 63; nth += 1) await report(nth)
+    expect(await count('packs')).toBe(63)
+    await report(63)
+    expect(await packsOf()).toEqual([64])
+    expect(await listed({}, { limit: 100 })).toHaveLength(64)
+  })
 
   test('merge as soon as a delivery makes them many, without a sweep', async () => {
     for (let nth = 0; nth < 63; nth += 1) await deliverOutcome(nth)

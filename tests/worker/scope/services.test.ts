@@ -2,7 +2,9 @@ import migrations from '../../../migrations/scope/migrations.js'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../../src/base/limits.ts'
+import { scopeTotals } from '../../../src/features/statistics/store/packed.ts'
 import { findEvent } from '../../../src/store/events.ts'
+import { sortAll } from '../../support/sort-told.ts'
 import { call, keyFor, scopePath } from '../../support/http.ts'
 import {
   age,
@@ -25,6 +27,10 @@ import { behaviours } from '../../support/test-agents.ts'
 const inD1 = async (id: string) =>
   (await env.DB.prepare('SELECT status, attempts, error, revision FROM events WHERE id = ?').bind(id).first()) ??
   findEvent(env.DB, id, { patterns: ['*'] })
+const totalsOf = async (scope: string) => {
+  await sortAll(env.DB)
+  return (await scopeTotals(env.DB, [scope])).get(scope)
+}
 /** It was accepted long after its own time, and so has a row in D1. */
 const lateNote = (scope: string, text: string) => note(scope, text, { timestamp: new Date(Date.now() - 60_000).toISOString() })
 
@@ -232,6 +238,7 @@ describe('the outbox', () => {
     for (const id of ids) await until(async () => inD1(id), 'D1 is current')
     await until(async () => (await stub.state()).outbox.waiting === 0, 'nothing waits any more')
     expect((await stub.state()).outbox.last_error).toBeNull()
+    await until(async () => (await totalsOf(scope))?.['accepted'] === 3, 'D1 has the numbers')
   })
 
   test('a death between D1 and the note of it tells again, and changes nothing', async () => {

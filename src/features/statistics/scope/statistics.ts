@@ -123,9 +123,9 @@ export class Statistics implements Follows {
     return { scope: this.#parts.scope, seq: this.#seq, rows }
   }
 
-  /** D1 may lack what was answered. */
+  /** D1 may lack what was answered, which is due at once. */
   unanswered(): void {
-    for (const open of this.#open.values()) open.sent = 0
+    for (const open of this.#open.values()) Object.assign(open, { sent: 0, sent_at: null })
   }
 
   #sendAll(at: number): void {
