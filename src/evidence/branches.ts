@@ -7,9 +7,11 @@ import { valueKey, valuesIn } from './values.ts'
 
 type Branch = NonNullable<Stratum['branch']>
 type Signs = readonly string[]
+type DecidedEvent = Parameters<typeof traitsOf>[0]
 export type SignCounts = Readonly<Record<string, number>>
 
 const MOST_SIGNS = 48
+const AS_IT_IS = { clean: (value: unknown) => value }
 /** Signs of compared decisions that are counted. */
 const MOST_COUNTED = 64
 /** Numbers within a quarter of each other share a sign. */
@@ -22,12 +24,14 @@ const MOST_LEFT = 8
 /**
  * The signs of an act on an event, as short hashes: the values of the event, its numbers by their
  * size, and the values of the act. A slow path that changes in one branch only differs where some
- * of them are.
+ * of them are. `log` masks what a scope redacts: a hash would tell it, and the Learner does not
+ * see it.
  */
-export function signsOf(event: Parameters<typeof traitsOf>[0], action: Action): string[] {
-  const own = actionsIn(action).flatMap((act) => valuesIn({ did: act }))
-  const numbers = traitsOf(event).numbers.map(({ place, value }) => valueKey(place, sizeOf(value)))
-  return Array.from(new Set([...own, ...numbers, ...valuesIn(event)])).slice(0, MOST_SIGNS)
+export function signsOf(event: DecidedEvent, action: Action, log: { clean: (value: unknown) => unknown } = AS_IT_IS): string[] {
+  const shown = log.clean(event) as DecidedEvent
+  const own = actionsIn(action).flatMap((act) => valuesIn({ did: log.clean(act) }))
+  const numbers = traitsOf(shown).numbers.map(({ place, value }) => valueKey(place, sizeOf(value)))
+  return Array.from(new Set([...own, ...numbers, ...valuesIn(shown)])).slice(0, MOST_SIGNS)
 }
 
 const sizeOf = (value: number): string => (value === 0 ? '0' : `${value < 0 ? '-' : ''}${Math.floor(Math.log(Math.abs(value)) / STEP)}`)

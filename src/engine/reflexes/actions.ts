@@ -124,7 +124,12 @@ export class Actions {
       action_type,
       consume,
       proof: version.by_proof
-        ? { event_type: event.type, risk: riskIn(this.#parts.toolbox, action), act: actNameOf(action), signs: signsOf(event, action) }
+        ? {
+            event_type: event.type,
+            risk: riskIn(this.#parts.toolbox, action),
+            act: actNameOf(action),
+            signs: signsOf(event, action, this.#parts.log),
+          }
         : null,
     }
     const locks = [

@@ -5,6 +5,7 @@ import { signsOf } from '../../evidence/branches.ts'
 import type { Risk } from '../../contract/risk.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { riskIn, type RiskTools } from '../../agent/risk.ts'
+import type { Log } from '../log/log.ts'
 import type { LicensedGoods } from '../../contract/licence.ts'
 import type { ReflexVersions } from './versions.ts'
 
@@ -33,6 +34,7 @@ type MayActParts = {
   programs: Pick<ReflexVersions, 'find' | 'isSuspended'>
   features: readonly { readonly mayUse?: (goods: LicensedGoods, at: number) => string | null }[]
   toolbox: RiskTools
+  log: Pick<Log, 'clean'>
 }
 type ActingName = Pick<ReflexVersion, 'id' | 'version'>
 /** An action on an event. Null: before it is known, and any would do. */
@@ -67,7 +69,7 @@ export class MayAct {
   /** For a version of the chain that decides on an event. */
   mayAct(version: ReflexVersion, { event_type, event, action }: ProposedAct, at: number): string | null {
     if (!version.by_proof) return null
-    const { features, toolbox } = this.#parts
+    const { features, toolbox, log } = this.#parts
     for (const feature of features) {
       const reason = feature.mayUse?.(version, at) ?? null
       if (reason !== null) return reason
@@ -75,7 +77,7 @@ export class MayAct {
     if (action) {
       const where = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), action }
       return (
-        this.#proofs.unproven(version, { ...where, ...(event && { signsOf: () => signsOf(event, action) }) }, at) ??
+        this.#proofs.unproven(version, { ...where, ...(event && { signsOf: () => signsOf(event, action, log) }) }, at) ??
         this.#proofs.awaits(version, where)
       )
     }

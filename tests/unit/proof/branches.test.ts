@@ -3,6 +3,7 @@ import type { Action } from '../../../src/contract/action.ts'
 import type { Certificate, Stratum, Teacher } from '../../../src/contract/certificate.ts'
 import { countSigns, isLeft, signsOf } from '../../../src/evidence/branches.ts'
 import { obstacle, openCertificate, proceed, why, type CertificateMove, type Observation } from '../../../src/evidence/certificate.ts'
+import { redactor } from '../../../src/traces/redact.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
@@ -214,6 +215,18 @@ describe('the signs of decisions', () => {
     expect(heat('low', 20)).toEqual(heat('low', 21))
     expect(heat('low', 20)).not.toEqual(heat('low', 28))
     expect(heat('low', 20)).not.toEqual(heat('high', 20))
+  })
+
+  test('say nothing of what a scope redacts', () => {
+    const log = { clean: redactor(['diagnosis', 'dose']) }
+    const ill = (diagnosis: string, dose: number) =>
+      signsOf(
+        { ...lineOf('mail'), diagnosis, of: { dose } } as never,
+        { action_type: 'call_tool', tool: 'book', args: { diagnosis, dose } },
+        log,
+      )
+    expect(ill('measles', 20)).toEqual(ill('gout', 400))
+    expect(ill('measles', 20)).not.toEqual([])
   })
 
   test('are counted at least as often as they were seen', () => {

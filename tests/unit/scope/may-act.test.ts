@@ -57,6 +57,7 @@ function partsWith({
     programs: { find: () => chain ?? undefined, isSuspended: () => suspended },
     features: [{}, { mayUse: () => licence ?? null }],
     toolbox: { all: {}, keyOf: () => null, isFinal: () => false },
+    log: { clean: (value) => value },
   })
   may_act.proveBy(proofs)
   return { may_act, proofs }
@@ -147,6 +148,7 @@ test('a version that acts by proof does not act where nothing proves it', () => 
     programs: { find: () => version, isSuspended: () => false },
     features: [],
     toolbox: { all: {}, keyOf: () => null, isFinal: () => false },
+    log: { clean: (value) => value },
   })
   const answers = [may_act.mayAct(version, act, 1), may_act.mayStillAct(version, where, 1), may_act.expired(version, 1)]
   expect(new Set(answers)).toEqual(new Set(['this deployment proves no reflexes']))

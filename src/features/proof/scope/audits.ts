@@ -49,7 +49,7 @@ export const waitingAudits = (database: Reflexes['database']): number =>
   database.first<{ n: number }>(`SELECT count(*) AS n FROM jobs WHERE kind = 'audit'`)?.n ?? 0
 
 /** `secret`: a sender who knows all else does not know which acts are audited. */
-type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'memory' | 'jobs' | 'database' | 'records'> & {
+type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'memory' | 'jobs' | 'database' | 'records' | 'log'> & {
   judgements: Judgements
   secret: string
   sandbox: () => Sandbox
@@ -87,7 +87,7 @@ export class Audits implements ScopeFeature {
 
   /** True if the decision is audited. */
   #draw(unit: Unit, acted: Fire, { one: { event, seq }, steps }: ReactionDecision, log_seq: number): boolean {
-    const { agent, settings, memory, jobs } = this.#parts
+    const { agent, settings, memory, jobs, log } = this.#parts
     if (NEVER.has(acted.action.action_type)) return false
     if (agent().trigger === null && !isAnsweredBeside(event)) return false
     // A person's version is audited only while the scope learns.
@@ -114,7 +114,7 @@ export class Audits implements ScopeFeature {
       log_seq,
       ...drawn,
       traits: traitsOf(event),
-      signs: signsOf(event, own),
+      signs: signsOf(event, own, log),
       view,
       head: childHead(headOf(event)),
       words: wordsFor(own, replies, event),

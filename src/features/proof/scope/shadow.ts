@@ -153,7 +153,7 @@ export class ShadowTrials implements ScopeFeature {
             event_type: event.type,
             shape: this.#shapeOf(event),
             traits: traitsOf(event),
-            signs: signsOf(event, action),
+            signs: signsOf(event, action, this.#parts.log),
             decision,
             teaches,
             seen: new Map(),
@@ -205,7 +205,7 @@ export class ShadowTrials implements ScopeFeature {
         const shape = taught ? this.#shapeOf(taught) : undefined
         const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        const signs = taught ? signsOf(taught, action) : undefined
+        const signs = taught ? signsOf(taught, action, this.#parts.log) : undefined
         const owner = action.action_type === 'ignore' ? (ownerOf ??= ownersOfActs(decision, considered()))(event.id) : 'own'
         const terms = {
           alone: events.length === 1,
