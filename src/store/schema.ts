@@ -145,6 +145,8 @@ export const scopes = sqliteTable(
     model_error: text(),
     /** Failures of the deployment's model, not of one request: readiness is judged by them. */
     model_lost: integer().notNull().default(0),
+    /** The last answer of the deployment's model; 0: none. Null in rows of an earlier version. */
+    model_served_at: integer(),
     /** When it asks the model again, if events wait for that. */
     model_ask_at: integer(),
     /** The fields that its setting names, as JSON; null if it names none. */

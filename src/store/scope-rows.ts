@@ -26,12 +26,23 @@ export type ModelReport = {
   model_error: string | null
   /** The failures of the deployment's model, which are not of one request. */
   model_lost: number
+  /** The last answer of the deployment's model; 0: none. */
+  model_served_at: number
   model_ask_at: number | null
 }
 
 const SCOPE_COLUMNS = [
   ...(['scope', 'agent', 'open', 'wake_at', 'updated_at', 'parked', 'spans_exported', 'spans_dropped', 'learns', 'turn_since'] as const),
-  ...(['model_answered_at', 'model_failing_since', 'model_failures', 'model_error', 'model_lost', 'model_ask_at', 'redact'] as const),
+  ...([
+    'model_answered_at',
+    'model_failing_since',
+    'model_failures',
+    'model_error',
+    'model_lost',
+    'model_served_at',
+    'model_ask_at',
+    'redact',
+  ] as const),
 ] satisfies readonly (keyof ScopeReport)[]
 
 /**

@@ -73,7 +73,7 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
   [/^SELECT count\(\*\) AS n FROM queued WHERE due_at </, 'the batches in flight, for a page of health'],
   [/^select "scope" from "scopes" where \("scopes"."updated_at" > \? and/, 'after a clock that was ahead, until it would be that late'],
   [/^select count\(\*\) from "scopes"/, 'the number of scopes, counted in an index'],
-  [/^select max\("model_answered_at"\) from "scopes"/, 'a page of health'],
+  [/^select nullif\(max\(.*"model_answered_at"\)?\), 0\) from "scopes"/, 'a page of health'],
   [/^select sum\("spans_exported"\), sum\("spans_dropped"\) from "scopes"/, 'a scrape of metrics'],
   [/^select "error_key", .* from \(select .* from "dead_letters" .* limit \?\)/, 'the newest dead letters, up to a limit'],
   [/^select count\(\*\) from "dead_letters"/, 'the start of a job on dead letters counts what it will do'],

@@ -114,7 +114,7 @@ function reportOf({ scope, database, settings, agent, inbox, guard, features, mo
 }
 
 /** Every export and every answer of the model changes these: they go with the next event. */
-const UNSTEADY = { spans_exported: 0, model_answered_at: 0 }
+const UNSTEADY = { spans_exported: 0, model_answered_at: 0, model_served_at: 0 }
 type OwnRow = ReturnType<typeof reportOf>
 const idleText = (row: OwnRow): string => JSON.stringify({ ...row, ...UNSTEADY })
 

@@ -147,7 +147,7 @@ function recordCall(
   const write = (unit: Unit) => {
     budget.spend(unit, input_tokens + output_tokens)
     budget.money()?.settle(unit, reserved, cost_usd)
-    if (status === 'ok') model_calls.answered(unit)
+    if (status === 'ok') model_calls.answered(unit, is_shared)
     else if (!cancelled && ![signal, abortSignal].some(isGivenUp)) {
       const why = log.clean(fault ? faultText(fault) : (error ?? 'no reason was given'), head.trace_id) as string
       model_calls.failed(unit, why, is_shared && !isOfRequest(fault))

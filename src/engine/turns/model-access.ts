@@ -190,9 +190,17 @@ const describe = ({ since, ask_at, detail }: Outage): string =>
 
 /**
  * The last results of the scope's model calls. Times in ms. `failures`: since the answer. `lost`:
- * failures of the deployment's model alone, which an earlier version does not write.
+ * failures of the deployment's model alone, and `served_at`: its last answer. An earlier version
+ * writes neither.
  */
-type Calls = { answered_at: number | null; failing_since: number | null; failures: number; error: string | null; lost?: number }
+type Calls = {
+  answered_at: number | null
+  failing_since: number | null
+  failures: number
+  error: string | null
+  lost?: number
+  served_at?: number
+}
 
 const CALLS = 'model_calls'
 const NONE: Calls = { answered_at: null, failing_since: null, failures: 0, error: null, lost: 0 }
@@ -207,17 +215,19 @@ export class ModelCalls {
     this.#calls = database.read(CALLS, NONE)
   }
 
-  answered(unit: Unit): void {
-    const { answered_at, failures } = this.#calls
-    if (failures === 0 && answered_at !== null && Math.abs(unit.now - answered_at) < ANSWER_MS) return
-    this.#keep(unit, { ...NONE, answered_at: unit.now })
+  /** `is_shared`: by the deployment's model, which others have, too. */
+  answered(unit: Unit, is_shared: boolean): void {
+    const { answered_at, failures, served_at = 0 } = this.#calls
+    const last = is_shared ? served_at || null : answered_at
+    if (failures === 0 && last !== null && Math.abs(unit.now - last) < ANSWER_MS) return
+    this.#keep(unit, { ...NONE, answered_at: unit.now, served_at: is_shared ? unit.now : served_at })
   }
 
   /** `is_lost`: anybody's call of the deployment's model would fail. */
   failed(unit: Unit, error: string, is_lost: boolean): void {
-    const { answered_at, failing_since, failures, lost = 0 } = this.#calls
+    const { failing_since, failures, lost = 0 } = this.#calls
     const counts = { failures: failures + 1, lost: lost + (is_lost ? 1 : 0) }
-    this.#keep(unit, { answered_at, failing_since: failing_since ?? unit.now, error, ...counts })
+    this.#keep(unit, { ...this.#calls, failing_since: failing_since ?? unit.now, error, ...counts })
   }
 
   #keep(unit: Unit, calls: Calls): void {
@@ -228,13 +238,14 @@ export class ModelCalls {
 
 /** For the scope's row in D1, as stored. `is_open`: events may wait for the model. */
 export function modelReport(database: Pick<Database, 'read'>, is_open: boolean): ModelReport {
-  const { answered_at, failing_since, failures, error, lost = 0 } = database.read(CALLS, NONE)
+  const { answered_at, failing_since, failures, error, lost = 0, served_at = 0 } = database.read(CALLS, NONE)
   return {
     model_answered_at: answered_at,
     model_failing_since: failing_since,
     model_failures: failures,
     model_error: error,
     model_lost: lost,
+    model_served_at: served_at,
     model_ask_at: is_open ? (database.read<Outage | null>(OUTAGE, null)?.ask_at ?? null) : null,
   }
 }

@@ -1,4 +1,4 @@
-import { and, count, desc, gt, isNotNull, max, min, sum } from 'drizzle-orm'
+import { and, count, desc, gt, isNotNull, max, min, sql, type SQL, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { countSeenBy, sizeSeenBy } from '../../contract/principal.ts'
 import { messageOf } from '../../base/error-text.ts'
@@ -43,13 +43,19 @@ const FAILURES = 3
  * since the newest scope's failures began, and events wait or failures are many.
  */
 export const modelCallReport = (db: D1Database, patterns: readonly string[]): Promise<ModelCallReport> =>
-  callsOf(db, patterns, scopes.model_failures)
+  callsOf(db, patterns, { failures: scopes.model_failures, answered_at: sql`${scopes.model_answered_at}` })
 
-type Counted = typeof scopes.model_failures | typeof scopes.model_lost
+/** It judges the deployment's model alone. An earlier version wrote when any model answered. */
+const OF_DEPLOYMENT: Counted = {
+  failures: scopes.model_lost,
+  answered_at: sql`coalesce(${scopes.model_served_at}, ${scopes.model_answered_at})`,
+}
+
+type Counted = { failures: typeof scopes.model_failures | typeof scopes.model_lost; answered_at: SQL<number | null> }
 
 /** The results of scopes that have failures of the counted kind. */
-async function callsOf(db: D1Database, patterns: readonly string[], counted: Counted): Promise<ModelCallReport> {
-  const { scope, model_failing_since: since, model_error, model_ask_at, model_answered_at } = scopes
+async function callsOf(db: D1Database, patterns: readonly string[], { failures: counted, answered_at }: Counted): Promise<ModelCallReport> {
+  const { scope, model_failing_since: since, model_error, model_ask_at } = scopes
   const failing = and(within(scope, patterns), isNotNull(since), gt(counted, 0))
   const [sums, newest, answers] = await Promise.all([
     drizzle(db)
@@ -66,7 +72,7 @@ async function callsOf(db: D1Database, patterns: readonly string[], counted: Cou
       .get(),
     drizzle(db).select({ error: model_error }).from(scopes).where(failing).orderBy(desc(since)).limit(1).get(),
     drizzle(db)
-      .select({ at: max(model_answered_at) })
+      .select({ at: sql<number | null>`nullif(max(${answered_at}), 0)` })
       .from(scopes)
       .where(within(scope, patterns))
       .get(),
@@ -95,7 +101,7 @@ async function callsOf(db: D1Database, patterns: readonly string[], counted: Cou
 export async function modelSilence(db: D1Database): Promise<{ since: string; summary: string } | null> {
   const { scope, model_failing_since: since } = scopes
   if ((await drizzle(db).select({ scope }).from(scopes).where(isNotNull(since)).limit(1).get()) === undefined) return null
-  const { status, failing_since, last_answer_at, failures, scopes_waiting } = await callsOf(db, ['*'], scopes.model_lost)
+  const { status, failing_since, last_answer_at, failures, scopes_waiting } = await callsOf(db, ['*'], OF_DEPLOYMENT)
   if (status !== 'silent' || failing_since === null) return null
   const answer = last_answer_at === null ? 'it never answered' : `its last answer was at ${last_answer_at}`
   const waiting = scopes_waiting === 1 ? '1 scope waits' : `${scopes_waiting} scopes wait`

@@ -19,6 +19,7 @@ import {
 import { call, keyFor } from '../../support/http.ts'
 import { modelSilence } from '../../../src/http/operations/health-report.ts'
 import { outside } from '../../support/mock-fetch.ts'
+import { scopeStatements } from '../../../src/store/scope-rows.ts'
 import { HOST, PRICED } from '../../support/scope-with-remote-tools.ts'
 import { ask, behaviours, effects, providers } from '../../support/test-agents.ts'
 
@@ -202,7 +203,7 @@ describe('a model provider that is not available', () => {
     ['refuses each request, which may be too long', 400, {}, 0],
     ['refuses a model that the scope chose', 404, { model: 'openai-compatible/of-the-scope' }, 0],
   ])('is silent for the whole deployment only if it fails everybody, and not where it %s', async (_, status, settings, lost) => {
-    await env.DB.exec('UPDATE scopes SET model_failing_since = NULL, model_answered_at = NULL')
+    await env.DB.exec('UPDATE scopes SET model_failing_since = NULL, model_answered_at = NULL, model_served_at = NULL')
     const network = outside(HOST, () => new Response('{"error": {"message": "no such model"}}', { status }))
     onTestFinished(() => network.restore())
     const { scope, stub } = await scopeWithModel({}, freshScope(`${PRICED}-alone`))
@@ -212,6 +213,30 @@ describe('a model provider that is not available', () => {
     await until(async () => (await row())?.['model_failures'] === 3, 'D1 knows of the failures')
     expect(await row()).toMatchObject({ model_lost: lost })
     expect((await modelSilence(env.DB))?.summary ?? '0 calls failed').toContain(`${lost} calls failed`)
+  })
+
+  test('is silent for the whole deployment until it answers itself, whatever models of scopes answer', async () => {
+    await env.DB.exec('UPDATE scopes SET model_failing_since = NULL, model_answered_at = NULL, model_served_at = NULL')
+    const { scope } = await scopeWithModel()
+    const row = {
+      scope,
+      agent: 'test-agent',
+      open: 0,
+      wake_at: null,
+      updated_at: Date.now(),
+      parked: 0,
+      spans_exported: 0,
+      spans_dropped: 0,
+    }
+    const failing = { model_failing_since: 1000, model_failures: 3, model_lost: 3, model_error: 'no' }
+    const told = (more: object) => env.DB.batch(scopeStatements(env.DB, [{ ...row, ...failing, ...more }]))
+    await told({ model_answered_at: 2000, model_served_at: 0 })
+    expect(await modelSilence(env.DB)).toMatchObject({ summary: expect.stringContaining('it never answered') })
+    await told({ model_answered_at: 2000, model_served_at: 2000 })
+    expect(await modelSilence(env.DB)).toBeNull()
+    // An earlier version says only that some model answered.
+    await told({ model_answered_at: 2000 })
+    expect(await modelSilence(env.DB)).toBeNull()
   })
 
   test('is not waited for longer than model_outage_s', async () => {

@@ -1,0 +1,1 @@
+ALTER TABLE `scopes` ADD `model_served_at` integer;
