@@ -476,6 +476,8 @@ describe('a version that was promoted by proof', () => {
     await sendAndSettle(stub, ...Array.from({ length: 20 }, (_, index) => note(scope, `later ${index}`)))
     await until(async () => (await entriesOf(stub, 'certificate-changed')).some(({ change }) => change === 'drifted'), 'the alarm')
     expect(await sendAndSettle(stub, note(scope, 'b'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    const isAsked = async () => !(await jobsOf(scope)).some(({ kind }) => kind === 'dispute')
+    await until(isAsked, 'what disagreed has been asked again')
     behaviours.set(scope, async () => null)
     // The last comparison disagreed.
     await sendAndSettle(stub, ...Array.from({ length: 2 * needed }, (_, index) => note(scope, `again ${index}`)))
