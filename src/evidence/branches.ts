@@ -3,7 +3,7 @@ import type { Stratum } from '../contract/certificate.ts'
 import { countAudit, type Cusum, doubt, emptyCusum, withoutDisagreement } from './drift.ts'
 import { type Bar, weights } from './e-process.ts'
 import { traitsOf } from './novelty.ts'
-import { valueKey, valuesIn } from './values.ts'
+import { ALL_VALUES, valueKey, valuesIn, type ValueBounds } from './values.ts'
 
 type Branch = NonNullable<Stratum['branch']>
 type Signs = readonly string[]
@@ -11,7 +11,10 @@ type DecidedEvent = Parameters<typeof traitsOf>[0]
 export type SignCounts = Readonly<Record<string, number>>
 
 const MOST_SIGNS = 48
-const AS_IT_IS = { clean: (value: unknown) => value }
+/** Characters of a larger event, as JSON, are not searched for signs that stop an act. */
+const MOST_SEARCHED = 32_000
+type Cleaner = { clean: (value: unknown) => unknown }
+const AS_IT_IS: Cleaner = { clean: (value) => value }
 /** Signs of compared decisions that are counted. */
 const MOST_COUNTED = 64
 /** Numbers within a quarter of each other share a sign. */
@@ -27,11 +30,24 @@ const MOST_LEFT = 8
  * of them are. `log` masks what a scope redacts: a hash would tell it, and the Learner does not
  * see it.
  */
-export function signsOf(event: DecidedEvent, action: Action, log: { clean: (value: unknown) => unknown } = AS_IT_IS): string[] {
+export const signsOf = (event: DecidedEvent, action: Action, log = AS_IT_IS): string[] =>
+  signsIn(log.clean(event) as DecidedEvent, { action, log }).slice(0, MOST_SIGNS)
+
+/**
+ * All signs, for the decision whether an act is stopped: a publisher who puts more into an event
+ * hides none. Null if the event is too large for that.
+ */
+export function allSignsOf(event: DecidedEvent, action: Action, log = AS_IT_IS): string[] | null {
   const shown = log.clean(event) as DecidedEvent
-  const own = actionsIn(action).flatMap((act) => valuesIn({ did: log.clean(act) }))
+  return JSON.stringify(shown).length > MOST_SEARCHED ? null : signsIn(shown, { action, log, most: ALL_VALUES })
+}
+
+type Searched = { action: Action; log: Cleaner; most?: ValueBounds }
+
+function signsIn(shown: DecidedEvent, { action, log, most }: Searched): string[] {
+  const own = actionsIn(action).flatMap((act) => valuesIn({ did: log.clean(act) }, most))
   const numbers = traitsOf(shown).numbers.map(({ place, value }) => valueKey(place, sizeOf(value)))
-  return Array.from(new Set([...own, ...numbers, ...valuesIn(shown)])).slice(0, MOST_SIGNS)
+  return Array.from(new Set([...own, ...numbers, ...valuesIn(shown, most)]))
 }
 
 const sizeOf = (value: number): string => (value === 0 ? '0' : `${value < 0 ? '-' : ''}${Math.floor(Math.log(Math.abs(value)) / STEP)}`)

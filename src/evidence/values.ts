@@ -3,8 +3,10 @@ import { foldCase } from '../base/fold-case.ts'
 import { isJsonFields } from '../base/json.ts'
 import { NAMING } from './novelty.ts'
 
-const LONGEST_TEXT = 500
-const MOST_VALUES = 32
+/** An act on a large event costs no more than one on a small event. */
+const USUAL = { values: 32, text: 500 }
+export type ValueBounds = typeof USUAL
+export const ALL_VALUES: ValueBounds = { values: Number.POSITIVE_INFINITY, text: Number.POSITIVE_INFINITY }
 const DEEPEST = 3
 /** Numbers, and words with three digits, which name one thing, are alike. */
 const NAMED = /^\d\d+$|\d\D*\d\D*\d/
@@ -13,24 +15,26 @@ const NAMED = /^\d\d+$|\d\D*\d\D*\d/
  * The values of an event that come again, by which a decision may differ: the words of its texts,
  * what is true or false, and single digits, each as a short hash with the place where it stands.
  */
-export function valuesIn(event: object): string[] {
-  const found = new Set<string>()
+export function valuesIn(event: object, most: ValueBounds = USUAL): string[] {
+  const found = { keys: new Set<string>(), most }
   for (const [name, value] of Object.entries(event)) if (!NAMING.has(name)) collect(name, value, found)
-  return Array.from(found).slice(0, MOST_VALUES)
+  return Array.from(found.keys).slice(0, most.values)
 }
 
-function collect(path: string, value: unknown, found: Set<string>, depth = 0): void {
-  // An act on a large event costs no more than one on a small event.
-  if (found.size >= MOST_VALUES) return
-  if (typeof value === 'string') for (const word of wordsIn(value)) found.add(valueKey(path, word))
-  else if (typeof value === 'boolean' || (Number.isInteger(value) && Math.abs(Number(value)) < 10)) found.add(valueKey(path, String(value)))
+type Collected = { keys: Set<string>; most: ValueBounds }
+
+function collect(path: string, value: unknown, found: Collected, depth = 0): void {
+  const { keys, most } = found
+  if (keys.size >= most.values) return
+  if (typeof value === 'string') for (const word of wordsIn(value.slice(0, most.text))) keys.add(valueKey(path, word))
+  else if (typeof value === 'boolean' || (Number.isInteger(value) && Math.abs(Number(value)) < 10)) keys.add(valueKey(path, String(value)))
   else if (depth >= DEEPEST) return
-  else if (Array.isArray(value)) for (const item of value.slice(0, MOST_VALUES)) collect(path, item, found, depth + 1)
+  else if (Array.isArray(value)) for (const item of value.slice(0, most.values)) collect(path, item, found, depth + 1)
   else if (isJsonFields(value)) for (const [name, inner] of Object.entries(value)) collect(`${path}.${name}`, inner, found, depth + 1)
 }
 
 const wordsIn = (text: string): string[] =>
-  foldCase(text.slice(0, LONGEST_TEXT))
+  foldCase(text)
     .split(/[^\p{L}\p{N}]+/u)
     .flatMap((word) => (word === '' ? [] : [NAMED.test(word) ? '#' : word]))
 

@@ -1,7 +1,7 @@
 import { actNameOf } from '../../contract/act-name.ts'
 import type { Action } from '../../contract/action.ts'
 import type { Event } from '../../core/event.ts'
-import { signsOf } from '../../evidence/branches.ts'
+import { allSignsOf } from '../../evidence/branches.ts'
 import type { Risk } from '../../contract/risk.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { riskIn, type RiskTools } from '../../agent/risk.ts'
@@ -77,7 +77,7 @@ export class MayAct {
     if (action) {
       const where = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), action }
       return (
-        this.#proofs.unproven(version, { ...where, ...(event && { signsOf: () => signsOf(event, action, log) }) }, at) ??
+        this.#proofs.unproven(version, { ...where, ...(event && { signsOf: () => allSignsOf(event, action, log) }) }, at) ??
         this.#proofs.awaits(version, where)
       )
     }

@@ -347,7 +347,7 @@ describe('a version whose proof is lacking', () => {
 
   test('may be proved on the event, and not for the action', () => {
     const asked: unknown[] = []
-    const mayAct: ReflexSituation['mayAct'] = ({ id }, type, action) => {
+    const mayAct: ReflexSituation['mayAct'] = ({ id }, { type }, action) => {
       asked.push([id, type, action?.action_type])
       return action === null ? null : 'not this action'
     }

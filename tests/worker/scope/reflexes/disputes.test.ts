@@ -96,8 +96,12 @@ test('decisions that drifted are left to the slow path, which is asked about the
   const by = async (text: string) => (await sendAndSettle(stubOf(scope), note(scope, text)))[0]?.outcome?.by
   // The first agreement lets it act.
   expect([await by('plain'), await by('dusty'), await by('plain')]).toEqual(['turn', 'turn', 'reflex'])
+  // A publisher who puts more words before it does not hide it.
+  const letters = 'abcdefgh'.split('')
+  const padding = letters.flatMap((one) => letters.map((other) => `pad${one}${other}`)).join(' ')
+  expect(await by(`${padding} dusty`)).toBe('turn')
   await settled(scope)
-  expect((await entriesOf(stubOf(scope), 'reflex-compared')).map(({ agreed }) => agreed)).toEqual([true, false])
+  expect((await entriesOf(stubOf(scope), 'reflex-compared')).map(({ agreed }) => agreed)).toEqual([true, false, true])
   expect(await askedAgain(scope)).toEqual([])
 })
 
