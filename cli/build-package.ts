@@ -22,7 +22,7 @@ compile('--emitDeclarationOnly')
 copyFileSync(path.join(packageFolder, 'src/reflexes/engine/sandbox.wasm'), path.join(dist, 'src/reflexes/engine/sandbox.wasm'))
 inlineMigrations('migrations/scope')
 const declarations = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.d.ts'))
-for (const file of declarations) nameModules(path.join(dist, file))
+for (const file of declarations) tidyDeclaration(path.join(dist, file))
 const needed = declarationsOf(Object.values(exported.exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types])))
 for (const file of declarations) if (!needed.has(path.join(dist, file))) rmSync(path.join(dist, file))
 
@@ -39,11 +39,17 @@ function inlineMigrations(folder: string): void {
   copyFileSync(path.join(from, 'migrations.d.ts'), path.join(to, 'migrations.d.ts'))
 }
 
-/** tsc leaves `.ts` in the imports of declarations; the package has only what it compiled to. */
-function nameModules(file: string): void {
+/**
+ * tsc leaves `.ts` in the imports of declarations; the package has only what it compiled to. It
+ * indents by four spaces, which take more than tabs in types that nest deeply.
+ */
+function tidyDeclaration(file: string): void {
   const text = readFileSync(file, 'utf8')
   const named = text.replaceAll(/((?:from |import\(|declare module )['"]\.{1,2}\/[^'"]+)\.tsx?(['"])/g, '$1.js$2')
-  if (named !== text) writeFileSync(file, named)
+  writeFileSync(
+    file,
+    named.replaceAll(/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4)),
+  )
 }
 
 /** The declarations of the entries, and all that these name: others cannot be imported. */
