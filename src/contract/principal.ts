@@ -177,16 +177,14 @@ export function coversScope({ scopes }: { scopes: readonly string[] }, scope: st
 export const isAdminOfAll = (principal: Principal): boolean => hasRole(principal, 'admin') && coversScope(principal, '*')
 
 const ROUGH_BYTES = 100_000_000
-
-/**
- * A size of the whole deployment, as a key of these scopes sees it: roughly, unless it covers all.
- * Otherwise each event of other tenants would show in it.
- */
-export const sizeSeenBy = (patterns: readonly string[], bytes: number): number =>
-  patterns.includes('*') ? bytes : Math.floor(bytes / ROUGH_BYTES) * ROUGH_BYTES
-
 const ROUGH_COUNT = 1000
 
-/** A count over all tenants, by the rule of `sizeSeenBy`. */
-export const countSeenBy = (patterns: readonly string[], count: number): number =>
-  patterns.includes('*') ? count : Math.floor(count / ROUGH_COUNT) * ROUGH_COUNT
+/**
+ * A number of the whole deployment, as a key of these scopes sees it: roughly, unless it covers
+ * all. Otherwise each event of other tenants would show in it.
+ */
+const seenBy = (patterns: readonly string[], exact: number, step: number): number =>
+  patterns.includes('*') ? exact : Math.floor(exact / step) * step
+
+export const sizeSeenBy = (patterns: readonly string[], bytes: number): number => seenBy(patterns, bytes, ROUGH_BYTES)
+export const countSeenBy = (patterns: readonly string[], count: number): number => seenBy(patterns, count, ROUGH_COUNT)
