@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { Action } from '../../../src/contract/action.ts'
 import type { Certificate, Stratum, Teacher } from '../../../src/contract/certificate.ts'
 import { countSigns, isLeft, signsOf } from '../../../src/evidence/branches.ts'
-import { obstacle, openCertificate, proceed, why, type CertificateMove, type Observation } from '../../../src/evidence/certificate.ts'
+import { obstacle, openCertificate, why, type Observation } from '../../../src/evidence/certificate.ts'
 import { redactor } from '../../../src/traces/redact.ts'
+import { proceedAll } from '../../support/proceed-all.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
@@ -30,13 +31,7 @@ const seen = (service: Service, more: Partial<Extract<Observation, { agreed: boo
 const disagrees = (service: Service): Observation => seen(service, { agreed: false })
 
 function after(before: Certificate, ...all: Observation[]) {
-  let certificate = before
-  const changes: CertificateMove[] = []
-  for (const one of all) {
-    const next = proceed(certificate, one)
-    certificate = next.certificate
-    changes.push(...next.changes)
-  }
+  const { certificate, changes } = proceedAll(before, all)
   const stratum = certificate.strata.find(({ act }) => act === 'restart') as Stratum
   const stopsOf = (own: string[] | null) => obstacle(certificate, { ...where, at: 2, teacher, least, signsOf: () => own })
   const stops = (service: string) => stopsOf(signs(service))

@@ -10,12 +10,12 @@ import {
   proceed,
   rejectedStrata,
   why,
-  type CertificateMove,
   type Observation,
 } from '../../../src/evidence/certificate.ts'
 import { emptyCusum } from '../../../src/evidence/drift.ts'
 import { noValues, teachValues } from '../../../src/evidence/novelty.ts'
 import { freshStratum, MOST_TYPES, REST } from '../../../src/evidence/strata.ts'
+import { proceedAll } from '../../support/proceed-all.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
 const subject = { kind: 'reflex', id: 'sort', version: '1', hash: 'h' } as const
@@ -58,13 +58,7 @@ const unseen = (is_unseen: boolean, more: { least?: Certificate['least'] } = {})
 })
 /** The strata after observations, in any order. */
 function after(before: Certificate, ...all: Observation[]) {
-  let certificate = before
-  const changes: CertificateMove[] = []
-  for (const one of all) {
-    const next = proceed(certificate, one)
-    certificate = next.certificate
-    changes.push(...next.changes)
-  }
+  const { certificate, changes } = proceedAll(before, all)
   const find = (act: string, event_type = 'mail', risk: Risk = 'outside') =>
     certificate.strata.find((one) => one.act === act && one.event_type === event_type && one.risk === risk)
   return { certificate, changes, find }
