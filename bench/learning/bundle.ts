@@ -9,7 +9,7 @@ import type { AuditPace } from '../../src/contract/reports/reflex-report.ts'
 import type { Certificate, Foreseen, Stratum, Teacher } from '../../src/contract/certificate.ts'
 import { signsOf } from '../../src/evidence/branches.ts'
 import { actsIn, obstacle, openCertificate, proceed } from '../../src/evidence/certificate.ts'
-import { stratumOf } from '../../src/evidence/strata.ts'
+import { countsOfOthers, stratumOf } from '../../src/evidence/strata.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Program, Sandbox } from '../../src/reflexes/sandbox.ts'
@@ -65,12 +65,17 @@ export function stateOf({ certificates }: Bundle, fired: Fired): Stratum['state'
   return stratum.state === 'proven' && obstacle(certificate, where) !== null ? 'doubted' : stratum.state
 }
 
-/** Counts a comparison or an audit. */
-export function observe(bundle: Bundle, kind: 'compared' | 'audited', seen: Fired & { index: number; agreed: boolean }) {
+/** Counts a comparison or an audit. `all`: those that share the proof of all acts together. */
+export function observe(
+  bundle: Bundle,
+  { kind, all, ...seen }: Fired & { kind: 'compared' | 'audited'; index: number; agreed: boolean; all: readonly Bundle[] },
+) {
   const { event_type, risk, act, id, agreed, signs, index } = seen
   const certificate = bundle.certificates.get(id)
   if (!certificate) return []
-  const after = proceed(certificate, { kind, event_type, risk, act, agreed, signs, seq: index, at: index, teacher })
+  const beside = all.flatMap(({ certificates }) => [...certificates.values()]).filter((one) => one !== certificate)
+  const others = countsOfOthers(beside, seen, certificate)
+  const after = proceed(certificate, { kind, event_type, risk, act, agreed, signs, seq: index, at: index, teacher, others })
   bundle.certificates.set(id, after.certificate)
   return after.changes
 }

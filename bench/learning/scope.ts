@@ -140,7 +140,7 @@ export class LearningScope {
     if (!agreed) auditNext(bundle)
     const pace = paceOf(bundle, fired)
     putPace(bundle, fired, countAnswer(pace, pace.acts, agreed))
-    const changes = observe(bundle, 'audited', { ...fired, index, agreed })
+    const changes = observe(bundle, { ...fired, kind: 'audited', index, agreed, all: this.#bundles })
     const drifted = changes.find(({ kind }) => kind === 'drifted')
     if (drifted) {
       this.log.push(`${index}: ${drifted.reason}`)
@@ -168,7 +168,7 @@ export class LearningScope {
     if (!fired || stateOf(bundle, fired) !== 'open') return acts
     const settled = same(acts, fired.acts) ? acts : this.#appeal(item.id, acts)
     const was_active = isActive(bundle)
-    const changes = observe(bundle, 'compared', { ...fired, index, agreed: same(settled, fired.acts) })
+    const changes = observe(bundle, { ...fired, kind: 'compared', index, agreed: same(settled, fired.acts), all: this.#bundles })
     for (const { kind, reason } of changes) this.log.push(`${index}: ${kind}, ${reason}`)
     if (isRefuted(bundle)) this.#bundles = this.#bundles.filter((other) => other !== bundle)
     else if (!was_active && isActive(bundle)) for (const stratum of bundle.strata) this.#tookOver.set(stratum, index)

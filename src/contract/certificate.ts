@@ -73,6 +73,8 @@ const stratum = z.object({
 })
 export type Stratum = z.infer<typeof stratum>
 
+const counts = z.object({ n: count, k: count })
+
 export const certificate = z
   .object({
     subject: z.object({ kind: z.enum(['reflex', 'skill']), id: text, version: text, hash: text }),
@@ -94,6 +96,12 @@ export const certificate = z
         'The least agreement that its proven acts have, each or together as they were proven, but for `alpha`; null if none is proven.',
       ),
     strata: z.array(stratum),
+    others: z
+      .array(z.object({ event_type: text, risk, all: counts, proven: counts }))
+      .optional()
+      .describe(
+        'Decisions of the other reflexes that the scope has learned, when it was last compared: they count among all acts together. `proven`: of acts that have reached the floor.',
+      ),
     foreseen: z
       .array(foreseenAct)
       .optional()
@@ -117,6 +125,7 @@ export const certificate = z
   })
   .meta({ id: 'Certificate' })
 export type Certificate = z.infer<typeof certificate>
+export type CountsOfOthers = NonNullable<Certificate['others']>[number]
 
 /** A certificate as people read it. */
 export const shownCertificate = z

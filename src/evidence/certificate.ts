@@ -1,6 +1,6 @@
 import type { Risk } from '../contract/risk.ts'
 import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
-import type { Certificate, Stratum, Teacher } from '../contract/certificate.ts'
+import type { Certificate, CountsOfOthers, Stratum, Teacher } from '../contract/certificate.ts'
 import { countShape, doubt, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
 import { audited, isLeft, isSuspect, testWithRest, withAudit, withoutBranch, withoutOne } from './branches.ts'
 import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'
@@ -8,6 +8,7 @@ import type { ProofVerdict } from './e-process.ts'
 import {
   barOf,
   counted,
+  countsOfAll,
   countsTogether,
   freshStratum,
   isProvenAlone,
@@ -22,13 +23,15 @@ import {
   togetherOf,
   verdictIn,
   type StratumPlace,
+  withOthers,
   withStratum,
 } from './strata.ts'
 
 const VALID_MS = 90 * 86_400_000
 
 type Least = Certificate['least']
-type When = { seq: number; at: number; teacher: Teacher; least?: Least }
+/** `others`: of the type and risk of the decision. */
+type When = { seq: number; at: number; teacher: Teacher; least?: Least; others?: CountsOfOthers | undefined }
 /** A certificate holds for a slow path, a meaning of words, and the bounds of the settings. */
 type Ground = { at: number; teacher: Teacher; replies?: string | undefined; least?: Least | undefined }
 /**
@@ -99,7 +102,7 @@ export function proceed(given: Certificate, seen: Observation): Proceeded {
     return { certificate: summed({ ...given, lapsed: { at: seen.at, reason } }), changes: [{ kind: 'lapsed', reason }] }
   }
   const { certificate: before, changes } = judgedBy(given, seen.least)
-  const after = afterSeen(before, seen)
+  const after = afterSeen(withOthers(before, seen.others), seen)
   return { ...after, changes: [...changes, ...after.changes] }
 }
 
@@ -459,7 +462,7 @@ function stratumText(certificate: Certificate, stratum: Stratum): string {
   const again = drifts === 0 ? '' : ` It was sent back to shadow mode ${drifts} ${drifts === 1 ? 'time' : 'times'}.`
   if (state === 'open') return `${on} it does not act yet: ${openText(certificate, stratum)}.${again}`
   const { alone, together } = provenBounds(certificate, stratum)
-  const with_all = togetherOf(certificate, stratum)
+  const with_all = countsOfAll(certificate, stratum)
   const shared = together === null ? '' : `, and ${percent(together)} for all acts together (${with_all.k} of ${with_all.n})`
   const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${percent(alone)}${shared}, and is wrong in at most ${certificate.alpha * 100} % of such proofs`
   const audited =

@@ -1,4 +1,4 @@
-import type { Certificate, Stratum } from '../contract/certificate.ts'
+import type { Certificate, CountsOfOthers, Stratum } from '../contract/certificate.ts'
 import type { Risk } from '../contract/risk.ts'
 import { countSigns } from './branches.ts'
 import { emptyCusum } from './drift.ts'
@@ -14,7 +14,7 @@ const MOST_STRATA = 100
 export type StratumPlace = { event_type: string; risk: Risk; act: string }
 type Judging = Pick<Certificate, 'least' | 'noise'>
 type Counts = Pick<Stratum, 'n' | 'k'>
-export type JudgedStrata = Judging & Pick<Certificate, 'strata' | 'foreseen'>
+export type JudgedStrata = Judging & Pick<Certificate, 'strata' | 'foreseen' | 'others'>
 
 export const isSame = (one: StratumPlace, { event_type, risk, act }: StratumPlace): boolean =>
   one.event_type === event_type && one.risk === risk && one.act === act
@@ -61,6 +61,47 @@ export function stratumOf(
 /** The stratum of all acts of the same type and risk together. */
 export const togetherOf = ({ strata }: Pick<Certificate, 'strata'>, { event_type, risk, from }: Stratum): Stratum =>
   strata.find((one) => isSame(one, { event_type, risk, act: REST })) ?? freshStratum({ event_type, risk, act: REST }, from)
+
+const NONE: Counts = { n: 0, k: 0 }
+const sumOf = (all: readonly Counts[]): Counts => all.reduce((sum, { n, k }) => ({ n: sum.n + n, k: sum.k + k }), NONE)
+
+type OfAll = Pick<StratumPlace, 'event_type' | 'risk'>
+/**
+ * True if it counts among all acts of a type and risk. What is done inside is proven by what
+ * reaches outside, too, and not the other way round: to ignore events often proves no call.
+ */
+const isOfAll = (one: OfAll, { event_type, risk }: OfAll): boolean =>
+  one.event_type === event_type && (one.risk === risk || risk === 'inside')
+
+/** The counts of the other learned reflexes of the scope; zeros where there are none. */
+const othersOf = ({ others = [] }: JudgedStrata, { event_type, risk }: OfAll): Pick<CountsOfOthers, 'all' | 'proven'> =>
+  others.find((one) => one.event_type === event_type && one.risk === risk) ?? { all: NONE, proven: NONE }
+
+const countsOfAllIn = (strata: readonly Stratum[], where: OfAll): Counts =>
+  sumOf(strata.filter((one) => one.act === REST && isOfAll(one, where)))
+
+/** The counts of all acts of a type and risk together, other learned reflexes included. */
+export const countsOfAll = (judged: JudgedStrata, stratum: Stratum): Counts =>
+  sumOf([countsOfAllIn(judged.strata, stratum), othersOf(judged, stratum).all])
+
+/** The counts that certificates add to the proof of another one's acts. */
+export function countsOfOthers(
+  others: readonly Pick<Certificate, 'strata'>[],
+  { event_type, risk }: OfAll,
+  judging: Judging,
+): CountsOfOthers {
+  const where = { event_type, risk }
+  const all = others.map(({ strata }) => countsOfAllIn(strata, where))
+  const proven = others.map(({ strata }) => countsOfProven({ ...judging, strata }, where))
+  return { ...where, all: sumOf(all), proven: sumOf(proven) }
+}
+
+/** The certificate with the counts of others as they are now. */
+export function withOthers<Of extends Pick<Certificate, 'others'>>(before: Of, now: CountsOfOthers | undefined): Of {
+  if (!now) return before
+  const rest = (before.others ?? []).filter((one) => one.event_type !== now.event_type || one.risk !== now.risk)
+  return { ...before, others: [...rest, now] }
+}
 
 export const withStratum = <Of extends Pick<Certificate, 'strata'>>(before: Of, stratum: Stratum): Of => ({
   ...before,
@@ -130,13 +171,11 @@ export function isProvenAlone(judging: Judging, stratum: Stratum): boolean {
 }
 
 /** The counts of all acts of the same type and risk that are proven to the floor by themselves. */
-function countsOfProven(judged: JudgedStrata, { event_type, risk }: Stratum): Counts {
-  const proven = judged.strata.filter(
-    (one) =>
-      one.act !== REST && one.event_type === event_type && one.risk === risk && one.state !== 'refuted' && countsTogether(judged, one),
-  )
-  return { n: proven.reduce((sum, { n }) => sum + n, 0), k: proven.reduce((sum, { k }) => sum + k, 0) }
-}
+const countsOfProven = (judged: JudgedStrata, where: OfAll): Counts =>
+  sumOf(judged.strata.filter((one) => one.act !== REST && isOfAll(one, where) && one.state !== 'refuted' && countsTogether(judged, one)))
+
+const countsOfFloors = (judged: JudgedStrata, where: OfAll): Counts =>
+  sumOf([countsOfProven(judged, where), othersOf(judged, where).proven])
 
 /** Own agreements that outweigh one own disagreement, where other comparisons were foreseen. */
 const OUTWEIGH = 20
@@ -156,20 +195,27 @@ function withOwn(bound: number, judged: JudgedStrata, stratum: Stratum): ProofVe
   return verdict === 'proven' && own.k < OUTWEIGH * (own.n - own.k) ? 'open' : verdict
 }
 
+/** The verdict on all acts together. Other reflexes may prove them, and never refute them. */
+function verdictOnAll(bound: number, judged: JudgedStrata, all: Stratum): ProofVerdict {
+  const own = verdictOn(bound, all, judged)
+  return own === 'open' && verdictOn(bound, countsOfAll(judged, all), judged) === 'proven' ? 'proven' : own
+}
+
 /**
  * The verdict on a stratum, from counts alone. An act may act if it is proven by itself to its own
  * bound, or to its floor where all acts together are proven to theirs: all that were
- * compared, and also those alone that have reached the floor. What acts rarely never acts on the
- * proof of the frequent acts alone.
+ * compared, and also those alone that have reached the floor, of the reflex or of all that the
+ * scope has learned. What acts rarely never acts on the proof of the frequent acts alone.
  */
 export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict {
   const { alone, together } = boundsOf(judged.least.agreement, stratum.act)
-  if (stratum.act === REST) return verdictOn(together ?? alone, stratum, judged)
+  if (stratum.act === REST) return verdictOnAll(together ?? alone, judged, stratum)
   const own = withOwn(alone, judged, stratum)
   if (together === null || own !== 'proven' || isProvenAlone(judged, stratum)) return own
   const all = togetherOf(judged, stratum)
   const isProven = all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven')
-  return isProven && verdictOn(together, countsOfProven(judged, stratum), judged) === 'proven' ? 'proven' : 'open'
+  const floors = [countsOfProven(judged, stratum), countsOfFloors(judged, stratum)]
+  return isProven && floors.some((counts) => verdictOn(together, counts, judged) === 'proven') ? 'proven' : 'open'
 }
 
 /** The bar of the audits of a proven stratum. */
@@ -193,9 +239,10 @@ export function openText(judged: JudgedStrata, stratum: Stratum): string {
   const agreed = `${k} of ${n} decisions for ${act} on ${event_type} agreed`
   const own = lacking(alone, stratum, judged)
   if (together === null || own > 0) return `${agreed}: at least ${own} more must agree`
-  const all = togetherOf(judged, stratum)
+  const own_all = togetherOf(judged, stratum)
+  const all = countsOfAll(judged, stratum)
   const alone_lacks = lacking(together, stratum, judged)
-  const with_all = Math.max(lacking(together, all, judged), lacking(together, countsOfProven(judged, stratum), judged))
-  const lacks = all.state === 'refuted' ? alone_lacks : Math.min(alone_lacks, with_all)
+  const with_all = Math.max(lacking(together, all, judged), lacking(together, countsOfFloors(judged, stratum), judged))
+  const lacks = own_all.state === 'refuted' ? alone_lacks : Math.min(alone_lacks, with_all)
   return `${agreed}, ${all.k} of ${all.n} of all acts together: at least ${lacks} more must agree`
 }

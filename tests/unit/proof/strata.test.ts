@@ -4,6 +4,7 @@ import { barAt } from '../../../src/evidence/e-process.ts'
 import {
   barOf,
   counted,
+  countsOfOthers,
   countsTogether,
   freshStratum,
   isProvenAlone,
@@ -84,7 +85,48 @@ describe('an act is proven', () => {
     expect(verdictIn(judged(0.99, label, { ...stratum('tag', 160), state: 'refuted' }, all), label)).toBe('open')
     expect(verdictIn(judged(0.99, label, stratum('tag', 260, 257), all), label)).toBe('open')
     expect(verdictIn(judged(0.99, label, { ...stratum('tag', 160), event_type: 'note' }, all), label)).toBe('open')
-    expect(verdictIn(judged(0.99, label, { ...stratum('tag', 160), risk: 'outside' }, all), label)).toBe('open')
+    const tag = stratum('tag', 160)
+    const outside = (one: Stratum): Stratum => ({ ...one, risk: 'outside' })
+    expect(verdictIn(judged(0.99, outside(label), tag, outside(all)), outside(label))).toBe('open')
+  })
+
+  test('with what reaches outside, too, if it is done inside', () => {
+    const outside = (one: Stratum): Stratum => ({ ...one, risk: 'outside' })
+    const nothing = stratum('nothing', 70)
+    const strata = [nothing, stratum(REST, 70), outside(stratum('label', 288)), outside(stratum(REST, 288))]
+    expect(verdictIn(judged(0.99, ...strata), nothing)).toBe('proven')
+    expect(verdictIn(judged(0.99, ...strata.slice(0, 3)), nothing)).toBe('open')
+    const label = outside(stratum('label', 70))
+    expect(verdictIn(judged(0.99, label, outside(stratum(REST, 70)), stratum('nothing', 288), stratum(REST, 288)), label)).toBe('open')
+  })
+
+  describe('with the other reflexes that the scope has learned', () => {
+    const outside = (one: Stratum): Stratum => ({ ...one, risk: 'outside' })
+    const [label, all] = [outside(stratum('label', 70)), outside(stratum(REST, 70))]
+    const where = { event_type: 'mail', risk: 'outside' as const }
+    const beside = (...strata: Stratum[]) => ({
+      ...judged(0.99, label, all),
+      others: [countsOfOthers([{ strata }], where, { least: { agreement: 0.99, support: 0 }, noise: 0 })],
+    })
+    const verdicts = (given: ReturnType<typeof beside>) => [verdictIn(given, label), verdictIn(given, all)]
+
+    test('once all of them have as many agreements as one of several acts needs', () => {
+      expect(verdicts(beside(outside(stratum('tag', 288)), outside(stratum(REST, 288))))).toEqual(['proven', 'proven'])
+      expect(verdicts(beside(outside(stratum('tag', 287)), outside(stratum(REST, 287))))).toEqual(['open', 'open'])
+      expect(verdicts(beside(stratum('tag', 288), stratum(REST, 288)))).toEqual(['open', 'open'])
+    })
+
+    test('and not by those that have not reached the floor, or that err more', () => {
+      const few = Array.from({ length: 5 }, (_, act) => outside(stratum(`act${act}`, 60)))
+      expect(verdicts(beside(...few, outside(stratum(REST, 300))))).toEqual(['open', 'proven'])
+      expect(verdicts(beside(outside(stratum('tag', 400, 396)), outside(stratum(REST, 400, 396))))).toEqual(['open', 'open'])
+    })
+
+    test('which never refute it', () => {
+      expect(verdicts(beside(outside(stratum('tag', 400, 100)), outside(stratum(REST, 400, 100))))).toEqual(['open', 'open'])
+      const alone = outside(stratum('label', 358))
+      expect(verdictIn(beside(outside(stratum(REST, 400, 100))), alone)).toBe('proven')
+    })
   })
 
   test('with what was foreseen of it from its first comparison on', () => {

@@ -1,5 +1,5 @@
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { Certificate, CertificateChange, Foreseen, Teacher } from '../../../contract/certificate.ts'
+import type { Certificate, CertificateChange, CountsOfOthers, Foreseen, Teacher } from '../../../contract/certificate.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import {
   allow,
@@ -12,7 +12,7 @@ import {
   rejectedStrata,
   teacherChange,
 } from '../../../evidence/certificate.ts'
-import { isSame, type StratumPlace } from '../../../evidence/strata.ts'
+import { countsOfOthers, isSame, type StratumPlace } from '../../../evidence/strata.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
@@ -26,7 +26,7 @@ type CertificateRow = { reflex_id: string; version: number; certificate: string 
 /** An observation by the scope's own clock, of the slow path as it is now. `head`: its span. */
 export type Observed = (Observation extends infer One
   ? One extends Observation
-    ? Omit<One, 'teacher' | 'at' | 'least'>
+    ? Omit<One, 'teacher' | 'at' | 'least' | 'others'>
     : never
   : never) & {
   head?: EntryHead
@@ -34,7 +34,8 @@ export type Observed = (Observation extends infer One
 
 export type PersonDecision = { person: string; allows: boolean; reason: string | null; approval_id: string }
 
-type CertificatesParts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher }
+/** `learned`: the versions in the chain that learning wrote. */
+type CertificatesParts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher; learned: () => readonly CertifiedName[] }
 type OnLapse = (unit: Unit, version: CertifiedName) => void
 
 /**
@@ -113,10 +114,25 @@ export class Certificates {
     // Only a comparison begins a proof: what is not proven is neither audited nor guarded.
     const before = seen.kind === 'compared' ? this.open(unit, version, { head }) : this.of(version)
     if (!before) return []
-    const { certificate, changes } = proceed(before, { ...seen, at: unit.now, teacher: this.teacher, least: this.least })
+    const others = seen.kind !== 'compared' ? undefined : this.#others(version, before, { ...seen, at: unit.now })
+    const { certificate, changes } = proceed(before, { ...seen, at: unit.now, teacher: this.teacher, least: this.least, others })
     if (certificate !== before) this.#write(unit, version, certificate)
     for (const { kind, reason, ...where } of changes) this.#log(unit, version, { change: kind, reason, ...where, head })
     return changes
+  }
+
+  /**
+   * The counts of the other learned reflexes, since rules share a proof as the acts of a table do;
+   * undefined for a version that learning did not write.
+   */
+  #others(version: CertifiedName, { noise }: Certificate, { at, ...where }: StratumPlace & { at: number }): CountsOfOthers | undefined {
+    const learned = this.#parts.learned()
+    const isSelf = (one: CertifiedName): boolean => nameOf(one) === nameOf(version)
+    if (!learned.some(isSelf)) return undefined
+    const { replies } = this.#parts.settings().learning
+    const inForce = learned.flatMap((one) => (isSelf(one) ? [] : (this.of(one) ?? [])))
+    const others = inForce.filter((one) => expiry(one, { at, teacher: this.teacher, replies }) === null)
+    return countsOfOthers(others, where, { least: this.least, noise })
   }
 
   /** Replicates those that changed, for the outbox. */

@@ -5,7 +5,7 @@ import type { Collaborators } from '../../../engine/wiring.ts'
 import type { Certificate } from '../../../contract/certificate.ts'
 import { tellCertificates } from '../../../store/artifacts/certificates.ts'
 import { countAnswer } from '../../../evidence/draw.ts'
-import type { ReflexVersion } from '../../../contract/reflex.ts'
+import { agentOwner, type Decision, type ReflexVersion } from '../../../contract/reflex.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'
 import { Audits, type Audit } from './audits.ts'
@@ -19,7 +19,6 @@ import { ShadowTrials } from './shadow.ts'
 import { TeacherWatch } from './teacher-watch.ts'
 import { actOwner, sequenceKey } from '../../../engine/effects/effect-journal.ts'
 import { DECISION_ASKED } from '../../../contract/decision-asked.ts'
-import type { Decision } from '../../../contract/reflex.ts'
 import type { Drift } from '../../learning/contract/learner-api.ts'
 import type { Job } from '../../../engine/jobs.ts'
 import { childAt, childHead, spanOf } from '../../../traces/ids.ts'
@@ -173,7 +172,11 @@ export type ProofInScope = ReturnType<typeof proofOf>
 export const proofOf = inEachScope((scope: Collaborators) => {
   const { programs, features } = scope
   const teacher_watch = new TeacherWatch(scope)
-  const certificates = new Certificates({ ...scope, teacher: () => teacher_watch.current() })
+  const owner = agentOwner(scope.scope)
+  const isLearned = ({ owner_id, provenance, state }: ReflexVersion): boolean =>
+    provenance.run !== undefined && owner_id === owner && (state === 'shadow' || state === 'active')
+  const learned = () => programs.all.filter(isLearned)
+  const certificates = new Certificates({ ...scope, learned, teacher: () => teacher_watch.current() })
   certificates.onLapse((unit, name) => {
     const version = programs.find(name)
     if (version) for (const feature of features) feature.lapsed?.(unit, version)

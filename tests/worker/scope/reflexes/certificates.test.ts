@@ -7,7 +7,7 @@ import type { SettingsPatch } from '../../../../src/contract/settings/settings.t
 import { withDefaults, type Event } from '../../../../src/core/event.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificateIn, certificatesOf, tellCertificates } from '../../../../src/store/artifacts/certificates.ts'
-import { certify } from '../../../support/certificates.ts'
+import { certificateOf, certify } from '../../../support/certificates.ts'
 import { call, keyFor } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
 import {
@@ -82,6 +82,33 @@ describe('a version that was promoted by proof', () => {
     })
     expect((await entriesOf(stub, 'reflex-fired')).at(-1)).toMatchObject({ state: 'shadow', event_ids: passed?.event_ids })
     expect((await entriesOf(stub, 'reflex-compared')).at(-1)).toMatchObject({ agreed: true, event_ids: passed?.event_ids })
+  })
+
+  test('shares its proof with the other reflexes that the scope has learned, and with no others', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const on = (letter: string) => `if (!context.event.text.startsWith('${letter}')) return null\n${GREET}`
+    const written = async (letter: string, run?: string) =>
+      (await write(on(letter), { state: 'shadow', scope, ...(run !== undefined && { run }) })).id
+    const [frequent, rare, own] = [await written('a', 'run-1'), await written('b', 'run-2'), await written('c')]
+    const learning = { mode: 'auto' as const, min_agreement: 0.99 }
+    await stub.configure({ reflexes: [{ id: frequent }, { id: rare }, { id: own }], learning }, 'ops')
+    teach(scope)
+    const starting = (letter: string, count: number) => Array.from({ length: count }, (_, index) => note(scope, `${letter} ${index}`))
+    for (let sent = 0; sent < 300; sent += 60) await sendAndSettle(stub, ...starting('a', 60))
+    await sendAndSettle(stub, ...starting('b', NEEDED), ...starting('c', NEEDED))
+    expect(await movesOf(stub)).toEqual(['shadow active'])
+    expect((await certificateOf(scope, { id: rare, version: 1 })).others).toMatchObject([
+      { event_type: 'test.note', risk: 'inside', all: { n: 300, k: 300 } },
+    ])
+    const decided = await sendAndSettle(stub, note(scope, 'b'), note(scope, 'c'), note(scope, 'a'))
+    expect(decided).toMatchObject([
+      { outcome: { by: 'reflex', reflex_id: rare } },
+      { outcome: { by: 'turn' } },
+      { outcome: { by: 'turn' } },
+    ])
+    // The frequent one acts from its own next comparison on.
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: frequent } }])
   })
 
   test('is proven on another event type in time', async () => {
