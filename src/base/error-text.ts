@@ -10,6 +10,19 @@ export function messageOf(error: unknown): string {
   }
 }
 
+/**
+ * The error that `messageOf` described. The stack shows that an error is plain whose message begins
+ * like a name.
+ */
+export function errorOf(text: string, stack: string | null = null): Error {
+  const isPlain = stack?.startsWith(`Error: ${text.slice(0, HEAD)}`)
+  const [, name = 'Error', message] = (!isPlain && /^([A-Z][\w$]*): ([^]*)$/.exec(text)) || []
+  return name === 'Error' ? new Error(text) : Object.assign(new Error(message), { name })
+}
+
+/** A stack that was cut has more than so many characters of the message. */
+const HEAD = 1000
+
 const LONGEST_STACK_BYTES = 4096
 
 /** The stack of an error and its causes, at most 4 kB; null if it has none. */

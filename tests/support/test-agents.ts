@@ -29,6 +29,8 @@ const perform = async (
   effects.push(record)
   if (text === 'lose connection') throw new Error('Network connection lost.')
   if (text === 'throw') throw new Error('the tool failed')
+  if (text === 'throw by name') throw new TypeError('the tool failed')
+  if (text === 'throw like a name') throw new Error('Timeout: the tool failed')
   if (text === 'busy once' && timesOf(scope, text) === 1) throw Object.assign(new Error('busy'), { retryable: true })
   if (text === 'hang, then throw' && timesOf(scope, text) > 1) throw new Error('the tool failed')
   if (text.startsWith('hang') && (text !== 'hang once' || timesOf(scope, text) === 1))

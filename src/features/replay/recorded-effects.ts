@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { WRAPPED_CALLER } from '../../agent/wrapped.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import type { OutsideTools } from '../../agent/toolbox.ts'
+import { errorOf } from '../../base/error-text.ts'
 import { sameJson } from '../../base/json.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
 import type { Cause, LogEntry } from '../../contract/log-entry.ts'
@@ -89,7 +90,7 @@ export class RecordedEffects {
     const refused = effect ? undefined : this.#refused.find((one) => one.tool === name)
     if (refused) {
       this.made -= 1
-      throw new Error(refused.error)
+      throw errorOf(refused.error)
     }
     if (!effect) {
       this.#comparison.diverge(this.#at, 'effect', { path: '', recorded: null, replayed: { tool: name, input: asked } })
@@ -99,7 +100,7 @@ export class RecordedEffects {
     const recorded = effect.input ? effect.input.value : asked
     this.#comparison.compare(effect.ended, 'effect', { recorded, replayed: asked })
     if (effect.ended.status === 'ok' || effect.ended.status === 'reused') return effect.ended.output
-    throw new Error(effect.ended.error ?? `the tool ${name} failed`)
+    throw errorOf(effect.ended.error ?? `the tool ${name} failed`, effect.ended.stack)
   }
 
   get unused_ms(): number {

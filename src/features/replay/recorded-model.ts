@@ -1,4 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV4GenerateResult } from '@ai-sdk/provider'
+import { errorOf } from '../../base/error-text.ts'
 import { canonicalJson } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import { requestOf } from '../../models/model-call.ts'
@@ -54,7 +55,7 @@ export class RecordedModel implements LanguageModelV4 {
     if (blocked != null) throw new Unrecorded(blocked)
     const call = this.#find(options)
     if (!call) return this.#askLive(options)
-    if (call.status === 'failed') throw new Error(call.error ?? 'the model failed')
+    if (call.status === 'failed') throw errorOf(call.error ?? 'the model failed')
     const { usage, model: modelId, prompt_hash: id } = call
     return {
       content: (call.content as { type: string }[]).map(contentOf),

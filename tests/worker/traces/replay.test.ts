@@ -215,6 +215,17 @@ describe('a pinned replay of a turn', () => {
     expect(await replayed(scope, trace_id)).toMatchObject({ ...same, recorded: { effects: 1 } })
   })
 
+  test('repeats the errors of calls as the turn saw them, with their names', async () => {
+    const errors = ['TypeError: the tool failed', 'Error: Timeout: the tool failed', 'Error: the tool failed']
+    const { scope, trace_id } = await turn(async (_context, deps) => {
+      const seen: string[] = []
+      for (const text of ['throw by name', 'throw like a name', 'throw']) seen.push(await deps.call('act', { text }).then(() => '', String))
+      return { seen }
+    })
+    expect((await logOf(stubOf(scope))).find(({ kind }) => kind === 'turn-ended')).toMatchObject({ result: { seen: errors } })
+    expect(await replayed(scope, trace_id)).toMatchObject(same)
+  })
+
   test('repeats a failure, and a turn with nothing to do', async () => {
     const failing = await turn(async () => {
       throw new Error('it broke')
