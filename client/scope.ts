@@ -206,18 +206,20 @@ export class Scope {
   outcome(id: string, { signal }: { signal?: AbortSignal } = {}): Promise<EventEnd> {
     signal?.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<EventEnd>()
-    const look = () => {
+    /** `heard`: the end in the log, which does not have the result of the turn. */
+    const look = (heard?: EventEnd) => {
       this.event(id).then(
-        ({ status, attempts, error, outcome }) => isEnd(status) && resolve({ id, status, attempts, error, outcome }),
+        ({ status, attempts, error, outcome }) =>
+          isEnd(status) ? resolve({ id, status, attempts, error, outcome }) : heard && resolve(heard),
         // Not accepted yet, or not readable by this client: its entry in the log follows.
-        (error: unknown) => error instanceof ReflexError || reject(error),
+        (error: unknown) => (heard ? resolve(heard) : error instanceof ReflexError || reject(error)),
       )
     }
     const stop = this.#line.subscribe({
       onEntry: (entry) => {
         if (entry.kind !== 'event-ended') return
         const { status, attempts, error, outcome } = entry
-        if (entry.event_ids.includes(id)) resolve({ id, status, attempts, error, outcome })
+        if (entry.event_ids.includes(id)) look({ id, status, attempts, error, outcome })
         else if (entry.event_count !== undefined) look()
       },
       onStatus: (status, error) => {

@@ -116,6 +116,17 @@ test('an outcome is found whether the event ends before or after it is asked for
   expect(await late).toMatchObject({ id: 'late', status: 'dead_lettered', error: 'broken' })
 })
 
+test('an outcome has the result of its turn, also if it ends after it is asked for', async () => {
+  const shared = scope()
+  const outcome = shared.outcome('a')
+  const socket = (await socketAt(0)).open(0)
+  await settled()
+  const end = { status: 'completed', attempts: 1, error: null, outcome: { by: 'turn', turn_id: 't', log_seq: 1, result: { text: 'hi' } } }
+  answers = { '/events/a': () => end }
+  socket.receive(ended(2, 'a', { outcome: { by: 'turn', turn_id: 't', log_seq: 1 } }))
+  expect(await outcome).toEqual({ id: 'a', ...end })
+})
+
 test('an outcome that ended while the connection was lost is found after it', async () => {
   const shared = scope()
   const outcome = shared.outcome('a')
