@@ -49,6 +49,21 @@ describe('the documentation', () => {
     expect(unknown).toEqual([])
   })
 
+  test.each(all)('%s has no row outside a table', (page) => {
+    const tables = withoutCode(page)
+      .split(/\n(?!\|)/)
+      .map((part) => part.split('\n').filter((line) => line.startsWith('|')))
+    const cut = tables.filter(([head, line]) => head !== undefined && !/^\|(?: -+:? \|)+$/.test(line ?? ''))
+    expect(cut).toEqual([])
+    expect(tables.flat().filter((row) => !row.endsWith('|'))).toEqual([])
+  })
+
+  test.each(all)('%s calls no function in its commands before it defines it', async (page) => {
+    const code = (await blocksOf(page)).map((block) => block.code).join('')
+    const [before = ''] = code.split('auth() {')
+    expect(before).not.toMatch(/\bauth [$"-]/)
+  })
+
   test.each(all)('%s has no cell of a table with more than 60 words: a heading and paragraphs read better', (page) => {
     const cells = Array.from(withoutCode(page).matchAll(/^\|(.*)\|$/gm), ([, row = '']) => row.split(/(?<!\\)\|/)).flat()
     const long = cells.filter((cell) => cell.trim().split(/\s+/).length > 60)
