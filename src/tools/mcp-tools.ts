@@ -3,7 +3,7 @@ import type { ToolSet } from 'ai'
 import { messageOf } from '../base/error-text.ts'
 import { checkUrl, guardedFetch } from './guarded-fetch.ts'
 import { CutOff, answerLeavesOpen, mayHaveBeenSent } from './may-have-happened.ts'
-import { limitBody } from './response-body.ts'
+import { type Allowance, limitBody, responseOf } from './response-body.ts'
 
 export type McpServer = {
   url: string
@@ -23,8 +23,10 @@ type McpOptions = {
 }
 
 const TIMEOUT_MS = 15_000
-/** Size limit of a response: a list of tools, or a tool's output. */
+/** Size limit of a list of tools with all of its pages, and of a tool's output. */
 const MOST_BYTES = 4 * 1024 * 1024
+/** A server may name a next page of its list without end. */
+const MOST_REQUESTS = 100
 
 /**
  * The tools of an MCP server, from allowed hosts only. Calls throw CutOff if the effect may have
@@ -36,8 +38,12 @@ export async function mcpTools(
 ): Promise<{ tools: ToolSet; close: () => Promise<void> }> {
   const checked = checkUrl(url, allowed_hosts)
   if (!checked.ok) throw new Error(`MCP server: ${checked.reason}`)
-  const guarded = (async (target: string | URL, init: RequestInit = {}) =>
-    limitBody(await guardedFetch(target, init, { allowed_hosts, secret_hosts, fetch: send }), MOST_BYTES)) as typeof fetch
+  let listing: Listing | null = { requests: 0, size: { ...responseOf(MOST_BYTES), what: 'the list of tools' } }
+  const guarded = (async (target: string | URL, init: RequestInit = {}) => {
+    if (listing) countRequest(listing)
+    const size = listing?.size ?? responseOf(MOST_BYTES)
+    return limitBody(await guardedFetch(target, init, { allowed_hosts, secret_hosts, fetch: send }), size)
+  }) as typeof fetch
   const client = await createMCPClient({
     transport: { type, url: checked.url.href, headers: { ...headers }, redirect: 'error', fetch: guarded },
     clientName: 'reflex',
@@ -45,6 +51,7 @@ export async function mcpTools(
   })
   try {
     const tools = await client.tools()
+    listing = null
     return {
       tools: Object.fromEntries(Object.entries(tools).map(([name, tool]) => [`${prefix}${name}`, tellingCutOff(tool)])),
       close: () => client.close(),
@@ -53,6 +60,14 @@ export async function mcpTools(
     await client.close()
     throw error
   }
+}
+
+/** The requests and bytes that the start of a session and the list of the tools have taken. */
+type Listing = { requests: number; size: Allowance }
+
+function countRequest(listing: Listing): void {
+  listing.requests += 1
+  if (listing.requests > MOST_REQUESTS) throw new Error(`the list of tools takes more than ${MOST_REQUESTS} requests`)
 }
 
 function tellingCutOff(tool: ToolSet[string]): ToolSet[string] {

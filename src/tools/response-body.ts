@@ -23,14 +23,18 @@ async function readText(response: Response, max_bytes: number): Promise<string> 
   return text + decoder.decode()
 }
 
+/** Bytes that one or more bodies may have together, and those that came. */
+export type Allowance = { what: string; max_bytes: number; bytes: number }
+export const responseOf = (max_bytes: number): Allowance => ({ what: 'the response', max_bytes, bytes: 0 })
+
 /** Fails the body with an error once it exceeds the limit. */
-export function limitBody(response: Response, max_bytes: number): Response {
+export function limitBody(response: Response, allowance: Allowance): Response {
   if (!response.body) return response
-  let bytes = 0
   const counting = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
-      bytes += chunk.length
-      if (bytes > max_bytes) controller.error(new Error(`the response is larger than ${max_bytes} bytes`))
+      allowance.bytes += chunk.length
+      const { what, max_bytes, bytes } = allowance
+      if (bytes > max_bytes) controller.error(new Error(`${what} is larger than ${max_bytes} bytes`))
       else controller.enqueue(chunk)
     },
   })

@@ -11,7 +11,7 @@ import type { Database } from '../kernel/unit.ts'
 import type { Alarm } from '../kernel/alarm.ts'
 import { retryAfterMs } from '../base/faults.ts'
 import { parseJson } from '../base/check-json.ts'
-import { limitBody } from './response-body.ts'
+import { limitBody, responseOf } from './response-body.ts'
 
 /** By OTLP's specification: no other status is retried. */
 const RETRIED = new Set([429, 502, 503, 504])
@@ -30,7 +30,7 @@ async function sendSpans(body: string, { target, fetch, now }: SendSpansParts): 
   const send = async (signal: AbortSignal) => {
     // A redirect would send the headers to another host.
     const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
-    return { response, text: await limitBody(response, MOST_BYTES).text() }
+    return { response, text: await limitBody(response, responseOf(MOST_BYTES)).text() }
   }
   try {
     const { response, text } = await withDeadline(send, { timeout_ms, what: 'the collector' })

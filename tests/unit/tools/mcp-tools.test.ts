@@ -6,6 +6,8 @@ import { mcpTools } from '../../../src/standalone/index.ts'
 let server: Server
 let host = ''
 const methods: string[] = []
+/** Adds something to each page of the list of tools. */
+let more: object = {}
 
 type Message = { id?: number; method: string; params?: { name?: string; arguments?: { at?: string } } }
 
@@ -13,6 +15,7 @@ const results: Record<string, (message: Message) => unknown> = {
   initialize: () => ({ protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'sky', version: '1' } }),
   'tools/list': () => ({
     tools: [{ name: 'look', description: 'Looks', inputSchema: { type: 'object', properties: { at: { type: 'string' } } } }],
+    ...more,
   }),
   'tools/call': ({ params }) => ({
     content: [{ type: 'text', text: params?.arguments?.at === 'everything' ? 'x'.repeat(5_000_000) : `saw ${params?.arguments?.at}` }],
@@ -76,4 +79,23 @@ test('a server on a host that is not allowed is not asked, nor one that it leads
   await expect(mcpTools({ url: `http://${host}/moved` }, { allowed_hosts: [host] })).rejects.toThrow(
     'evil.example.com is not among those allowed',
   )
+})
+
+test('a list of tools that has no end is read no further than a list may be long, in pages and in bytes', async () => {
+  const pages = () => methods.filter((method) => method === 'tools/list').length
+  const list = async (page: object) => {
+    more = page
+    const before = pages()
+    const failure = await mcpTools({ url: `http://${host}/mcp` }, { allowed_hosts: [host] }).catch((error: unknown) => String(error))
+    more = {}
+    return { failure, read: pages() - before }
+  }
+  expect(await list({ nextCursor: 'more' })).toEqual({
+    failure: expect.stringContaining('the list of tools takes more than 100 requests') as unknown,
+    read: expect.toSatisfy((count: number) => count < 100) as unknown,
+  })
+  expect(await list({ nextCursor: 'more', _meta: { padding: 'x'.repeat(1_500_000) } })).toEqual({
+    failure: expect.stringContaining('the list of tools is larger than 4194304 bytes') as unknown,
+    read: 3,
+  })
 })
