@@ -110,7 +110,7 @@ export function assumedDestinations(tool: Tool): string[] {
   const listed = onlyReads(tool) ? READ : ACT
   const sent = new Set(sentSlots(tool, listed).flatMap(({ slots }) => slots))
   const isOne = (path: string) => sent.has(path) || formats.has(path) || path.split('.').some((name) => isNamed(name, listed))
-  return propertiesOf(schemaOf(tool)).filter(isOne)
+  return Array.from(new Set(propertiesOf(schemaOf(tool)).filter(isOne)))
 }
 
 /** The fields of a request whose names say that what is in them goes there, with their slots. */

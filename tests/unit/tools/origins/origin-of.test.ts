@@ -283,6 +283,8 @@ describe('the destinations that are assumed of a tool', () => {
     expect(assumedDestinations(tool({}))).toEqual(['to', 'site', 'where', 'deep.user'])
     expect(assumedDestinations(tool({ repeatable: true }))).toEqual(['site', 'where'])
     expect(assumedDestinations(tool({ destinations: ['text'] }))).toEqual([])
+    const address = z.union([z.ipv4(), z.ipv6()])
+    expect(assumedDestinations(tool({ input: z.object({ address }) }))).toEqual(['address'])
   })
 
   test('are arguments that its request puts where a name says that they go, as well', () => {
