@@ -26,7 +26,7 @@ export type Deployment = {
   Ledger: ObjectClass<LedgerObject>
   app: App
   handlers: {
-    fetch: App['fetch']
+    fetch: (request: Request, env: Env, context: ExecutionContext) => Response | Promise<Response>
     queue: (batch: MessageBatch, env: Env) => Promise<void>
     scheduled: (controller: ScheduledController, env: Env) => Promise<void>
     /** For projects that take mails: docs/channels.md. */

@@ -172,6 +172,8 @@ async function arm(env: Env, now: number): Promise<boolean> {
 /** As long as a source. */
 const MOST_SENDER = 256
 
+const MALFORMED = 'malformed message: expected {"events": [...]}, each event with `id`, `type` and `scope`'
+
 /** Checks only what the consumers rely on: the events were validated when they were accepted. */
 export function readMessage(body: unknown): QueueMessage | null {
   if (!isFields(body) || !Array.isArray(body['events']) || body['events'].length === 0) return null
@@ -259,7 +261,7 @@ export async function consumeEvents(batch: MessageBatch, env: Env, accept_ms = A
   const delivery = new Delivery(env, accept_ms)
   const [returned] = await Promise.all([
     delivery.all(parts),
-    ...read.filter(({ body }) => body === null).map(({ message }) => bury(env, message, 'malformed message: expected {scope, events}')),
+    ...read.filter(({ body }) => body === null).map(({ message }) => bury(env, message, MALFORMED)),
   ])
   const of = Map.groupBy(returned, ({ message }) => message)
   await Promise.all(

@@ -141,6 +141,6 @@ function configuration(name: string, wrangler: string): string {
     .replace('# Builds the page and, for wrangler dev, lays', '# For wrangler dev: lays')
     .replace('# The dashboard, which `npm run build` makes. Its', "# The dashboard. The page's")
     .replace('"./dashboard/dist"', `"./${INSTALLED}/dashboard/dist"`)
-    .replace('migrations_dir = "migrations"', `migrations_dir = "${INSTALLED}/migrations"`)
+    .replaceAll('migrations_dir = "migrations"', `migrations_dir = "${INSTALLED}/migrations"`)
     .replaceAll(/\bdocs\/([\w-]+)\.md/g, '/docs/$1 of the local server')
 }

@@ -9,6 +9,7 @@ import { adminKey } from '../../../cli/dev/admin-key.ts'
 import { notices, welcome } from '../../../cli/dev/welcome.ts'
 import { causeIn, missingClasses } from '../../../cli/lib/local-server.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
+import { projectFiles } from '../../../cli/reflex/project/template.ts'
 
 test('what a Worker threw while it started is named by itself, without what wrangler wrote around it', () => {
   const log = '✘ [ERROR] service core:user:a: Uncaught Error: Agent "a" has no trigger.\n\n    at null.<anonymous> (index.js:1:9)\n'
@@ -87,6 +88,13 @@ describe('deploying', () => {
   test('applies the migrations to each database of packed events, too', () => {
     const more = '[[d1_databases]]\nbinding = "EVENTS_DB_2"\n# binding = "EVENTS_DB_3"\n[[r2_buckets]]\nbinding = "ARCHIVE"\n'
     expect(migratedDatabases(`${readFileSync('wrangler.toml', 'utf8')}\n${more}`)).toEqual(['DB', 'EVENTS_DB_2'])
+  })
+
+  test('a project names the migrations of the package, also for a database that is commented out', () => {
+    const wrangler = readFileSync('wrangler.toml', 'utf8')
+    const files = projectFiles({ name: 'mine', template: 'chat', spec: '1.0.0', folder: 'templates', wrangler, versions: {} })
+    const folders = Array.from((files['wrangler.toml'] ?? '').matchAll(/migrations_dir = "(.*)"/g), ([, folder]) => folder)
+    expect(new Set(folders)).toEqual(new Set(['node_modules/reflex-agents/migrations']))
   })
 
   test('this repository holds the placeholder', () => {
