@@ -35,13 +35,6 @@ export const accountQuery = z.object({
     .optional(),
 })
 
-/** A UUID stands for its 32 hex digits, as in an event. */
-export const traceId = z
-  .string()
-  .overwrite((text) => (UUID.test(text) ? text.replaceAll('-', '').toLowerCase() : text))
-  .regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits')
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 export const instant = z.iso
   .datetime({ offset: true, error: 'a time is ISO 8601 with its zone, such as 2026-11-21T05:00:00Z' })
   .transform((time) => new Date(time).toISOString())

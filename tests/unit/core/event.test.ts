@@ -1,6 +1,16 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
-import { builtInEvents, derive, eventType, eventUnion, newSpanId, newTraceId, withDefaults, type EventOf } from '../../../src/core/event.ts'
+import {
+  builtInEvents,
+  derive,
+  eventType,
+  eventUnion,
+  newSpanId,
+  newTraceId,
+  traceId,
+  withDefaults,
+  type EventOf,
+} from '../../../src/core/event.ts'
 import { buildEvent } from '../../support/build-event.ts'
 
 const NOW = Date.parse('2026-11-21T05:00:00.000Z')
@@ -27,6 +37,7 @@ describe('the union of event types', () => {
     ['an id of 129 characters', { id: 'x'.repeat(129) }, 'id'],
     ['a numeric id', { id: 7 }, 'id'],
     ['an id that addresses drop', { id: '..' }, 'id'],
+    ['an id that is another address', { id: 'replay' }, 'id'],
     ['a scope with a space', { scope: 'my scope' }, 'scope'],
     ['an empty scope', { scope: '' }, 'scope'],
     ['a scope of 129 characters', { scope: 's'.repeat(129) }, 'scope'],
@@ -113,8 +124,18 @@ describe('withDefaults', () => {
   test.each(['F81D4FAE-7DEC-41D0-A765-00A0C91E6BF6', '01a2175b-4d38-7157-a88f-8e954a11a560'])(
     'keeps the trace id %s as its 32 hex digits',
     (trace_id) => {
-      const event = fill({ meta: { trace_id } })
+      expect(traceId.parse(trace_id)).toBe(trace_id.replaceAll('-', '').toLowerCase())
+      const event = eventUnion(builtInEvents).parse(fill({ ...buildEvent(), meta: { trace_id } }))
       expect(event).toMatchObject({ meta: { trace_id: trace_id.replaceAll('-', '').toLowerCase() } })
+    },
+  )
+
+  test.each(['0'.repeat(32), '00000000-0000-0000-0000-000000000000', '01a2175b-4d38-f157-a88f-8e954a11a560', 'A'.repeat(32)])(
+    'refuses the trace id %s, also in an address',
+    (trace_id) => {
+      expect(traceId.safeParse(trace_id).success).toBe(false)
+      const { error } = eventUnion(builtInEvents).safeParse(fill({ ...buildEvent(), meta: { trace_id } }))
+      expect(error?.issues.map((issue) => issue.path.join('.'))).toEqual(['meta.trace_id'])
     },
   )
 
