@@ -22,9 +22,7 @@ const eventMeta = z.object({
 })
 
 const common = {
-  id: z
-    .string()
-    .check(z.minLength(1), z.maxLength(MAX_NAME), z.regex(/^(?!(?:\.{1,2}|replay)$)/, 'an id is not ., .. or replay: no address names it')),
+  id: z.string().check(z.minLength(1), z.maxLength(MAX_NAME), z.regex(/^(?!(?:\.{1,2}|replay)$)/, 'an id is neither ., .. nor replay')),
   scope: scopeName,
   source: z.string().min(1).max(MAX_NAME),
   timestamp: z.iso.datetime(),
