@@ -201,3 +201,19 @@ test('events that retention deletes from D1 move to the archive, those with a ro
   expect(await states({ status: 'completed' })).toEqual(expected.filter((line) => line.endsWith('completed')))
   expect(await states({ status: 'cancelled' })).toEqual([`${old[1]!.id} cancelled`])
 })
+
+test('an event of a pack that has a row leaves with its row, so that the archive has it once', async () => {
+  const old = await packedNotes('a', 3, START - DAY_MS)
+  await replicateEvents(env.DB, [reportOf(old[1]!, { nth: null, status: 'cancelled', revision: 5 })], scopeRow('a'))
+  const archived = async () => {
+    const keys = (await files()).filter((key) => key.endsWith('.jsonl.gz'))
+    const bytes = await Promise.all(keys.map(async (key) => (await env.TEST_ARCHIVE.get(key))!.arrayBuffer()))
+    const lines = bytes.flatMap((one) => gunzipSync(one).toString().trim().split('\n'))
+    return lines.map((line) => JSON.parse(line) as { id: string; status: string }).map(({ id, status }) => `${id} ${status}`)
+  }
+  await sweep({ ...bound(), REFLEX_EVENTS_BYTES: '1' }, START + 1000)
+  const without = [`${old[0]!.id} completed`, `${old[2]!.id} completed`]
+  expect(await archived()).toEqual(without)
+  await sweep(bound(), START + 60 * DAY_MS)
+  expect((await archived()).toSorted()).toEqual([...without, `${old[1]!.id} cancelled`].toSorted())
+})
