@@ -1,3 +1,4 @@
+import { withinTime } from '../../base/deadline.ts'
 import type { End, Failed, Failure, SettledEvent } from './inbox.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import type { Outcome } from '../../contract/event-record.ts'
@@ -105,15 +106,11 @@ export class Waiters {
   /** Resolves to true once all `ids` have settled, or false at the timeout. */
   async wait(ids: ReadonlySet<string>, timeout_ms: number): Promise<boolean> {
     if (ids.size === 0) return true
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    const waiter = { ids: new Set(ids), done: () => resolve(true) }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiter = { ids: new Set(ids), done: resolve }
     this.#waiting.add(waiter)
-    const timer = setTimeout(() => resolve(false), timeout_ms)
-    try {
-      return await promise
-    } finally {
-      clearTimeout(timer)
-      this.#waiting.delete(waiter)
-    }
+    const within = await withinTime(() => promise, { timeout_ms })
+    this.#waiting.delete(waiter)
+    return within.ended === 'done'
   }
 }

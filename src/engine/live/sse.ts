@@ -1,3 +1,4 @@
+import { withinTime } from '../../base/deadline.ts'
 import { limits } from '../../base/limits.ts'
 import type { AnswerPart, Connect } from '../../contract/scope-api.ts'
 import type { Log } from '../log/log.ts'
@@ -154,11 +155,10 @@ export class Streams {
   }
 
   /** True once something was written, false when a keep-alive comment is due. */
-  #written(reader: Reader): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    reader.wake = () => resolve(true)
-    const timer = setTimeout(() => resolve(false), KEEP_ALIVE_MS)
-    return promise.finally(() => clearTimeout(timer))
+  async #written(reader: Reader): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    reader.wake = resolve
+    return (await withinTime(() => promise, { timeout_ms: KEEP_ALIVE_MS })).ended === 'done'
   }
 }
 
