@@ -91,6 +91,19 @@ describe('timers', () => {
     expect(ticks).toBe(1)
   })
 
+  test('tick although somebody sent an event under the id of the tick to come', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const at = Date.now() + 1500
+    await stub.setTimer('soon', { at: new Date(at).toISOString() }, 'ops')
+    expect(await call(scopePath(scope, '/events'), { json: note(scope, 'first', { id: `timer:soon:${at}` }) })).toMatchObject({
+      status: 202,
+    })
+    await until(async () => (await stub.timers()).length === 0, 'the timer came due')
+    const types = (await entriesOf(stub, 'event-accepted')).map(({ event_type }) => event_type)
+    expect(types).toEqual(['test.note', 'timer.tick'])
+  })
+
   test('that are removed tick no more', async () => {
     const stub = stubOf(freshScope())
     await stub.setTimer('gone', { every_s: 60 }, 'ops')
