@@ -74,7 +74,7 @@ export function observe(
   const certificate = bundle.certificates.get(id)
   if (!certificate) return []
   const beside = all.flatMap(({ certificates }) => [...certificates.values()]).filter((one) => one !== certificate)
-  const others = countsOfOthers(beside, seen, certificate)
+  const others = countsOfOthers(beside, risk, certificate)
   const after = proceed(certificate, { kind, event_type, risk, act, agreed, signs, seq: index, at: index, teacher, others })
   bundle.certificates.set(id, after.certificate)
   return after.changes

@@ -97,7 +97,7 @@ export const certificate = z
       ),
     strata: z.array(stratum),
     others: z
-      .array(z.object({ event_type: text, risk, all: counts, proven: counts }))
+      .array(z.object({ risk, all: counts, proven: counts }))
       .optional()
       .describe(
         'Decisions of the other reflexes that the scope has learned, when it was last compared: they count among all acts together. `proven`: of acts that have reached the floor.',

@@ -58,50 +58,40 @@ export function stratumOf(
   return strata.length < 2 * MOST_STRATA ? begun(freshStratum(rest, { seq, at }), foreseen) : null
 }
 
-/** The stratum of all acts of the same type and risk together. */
+/** The stratum of all acts of the same type and risk. */
 export const togetherOf = ({ strata }: Pick<Certificate, 'strata'>, { event_type, risk, from }: Stratum): Stratum =>
   strata.find((one) => isSame(one, { event_type, risk, act: REST })) ?? freshStratum({ event_type, risk, act: REST }, from)
 
 const NONE: Counts = { n: 0, k: 0 }
 const sumOf = (all: readonly Counts[]): Counts => all.reduce((sum, { n, k }) => ({ n: sum.n + n, k: sum.k + k }), NONE)
 
-type OfAll = Pick<StratumPlace, 'event_type' | 'risk'>
 /**
- * True if it counts among all acts of a type and risk. What is done inside is proven by what
+ * True if acts of one risk count among all acts of another. What is done inside is proven by what
  * reaches outside, too, and not the other way round: to ignore events often proves no call.
  */
-const isOfAll = (one: OfAll, { event_type, risk }: OfAll): boolean =>
-  one.event_type === event_type && (one.risk === risk || risk === 'inside')
+const countsFor = (one: Risk, risk: Risk): boolean => one === risk || risk === 'inside'
 
 /** The counts of the other learned reflexes of the scope; zeros where there are none. */
-const othersOf = ({ others = [] }: JudgedStrata, { event_type, risk }: OfAll): Pick<CountsOfOthers, 'all' | 'proven'> =>
-  others.find((one) => one.event_type === event_type && one.risk === risk) ?? { all: NONE, proven: NONE }
+const othersOf = ({ others = [] }: JudgedStrata, risk: Risk): Pick<CountsOfOthers, 'all' | 'proven'> =>
+  others.find((one) => one.risk === risk) ?? { all: NONE, proven: NONE }
 
-const countsOfAllIn = (strata: readonly Stratum[], where: OfAll): Counts =>
-  sumOf(strata.filter((one) => one.act === REST && isOfAll(one, where)))
+const countsOfAllIn = (strata: readonly Stratum[], risk: Risk): Counts =>
+  sumOf(strata.filter((one) => one.act === REST && countsFor(one.risk, risk)))
 
-/** The counts of all acts of a type and risk together, other learned reflexes included. */
-export const countsOfAll = (judged: JudgedStrata, stratum: Stratum): Counts =>
-  sumOf([countsOfAllIn(judged.strata, stratum), othersOf(judged, stratum).all])
+/** The counts of all acts of a risk: of all event types, and of other learned reflexes. */
+export const countsOfAll = (judged: JudgedStrata, { risk }: Pick<Stratum, 'risk'>): Counts =>
+  sumOf([countsOfAllIn(judged.strata, risk), othersOf(judged, risk).all])
 
 /** The counts that certificates add to the proof of another one's acts. */
-export function countsOfOthers(
-  others: readonly Pick<Certificate, 'strata'>[],
-  { event_type, risk }: OfAll,
-  judging: Judging,
-): CountsOfOthers {
-  const where = { event_type, risk }
-  const all = others.map(({ strata }) => countsOfAllIn(strata, where))
-  const proven = others.map(({ strata }) => countsOfProven({ ...judging, strata }, where))
-  return { ...where, all: sumOf(all), proven: sumOf(proven) }
+export function countsOfOthers(others: readonly Pick<Certificate, 'strata'>[], risk: Risk, judging: Judging): CountsOfOthers {
+  const all = others.map(({ strata }) => countsOfAllIn(strata, risk))
+  const proven = others.map(({ strata }) => countsOfProven({ ...judging, strata }, risk))
+  return { risk, all: sumOf(all), proven: sumOf(proven) }
 }
 
 /** The certificate with the counts of others as they are now. */
-export function withOthers<Of extends Pick<Certificate, 'others'>>(before: Of, now: CountsOfOthers | undefined): Of {
-  if (!now) return before
-  const rest = (before.others ?? []).filter((one) => one.event_type !== now.event_type || one.risk !== now.risk)
-  return { ...before, others: [...rest, now] }
-}
+export const withOthers = <Of extends Pick<Certificate, 'others'>>(before: Of, now: CountsOfOthers | undefined): Of =>
+  now ? { ...before, others: [...(before.others ?? []).filter(({ risk }) => risk !== now.risk), now] } : before
 
 export const withStratum = <Of extends Pick<Certificate, 'strata'>>(before: Of, stratum: Stratum): Of => ({
   ...before,
@@ -170,12 +160,13 @@ export function isProvenAlone(judging: Judging, stratum: Stratum): boolean {
   return verdictOn(together ?? alone, stratum, judging) === 'proven'
 }
 
-/** The counts of all acts of the same type and risk that are proven to the floor by themselves. */
-const countsOfProven = (judged: JudgedStrata, where: OfAll): Counts =>
-  sumOf(judged.strata.filter((one) => one.act !== REST && isOfAll(one, where) && one.state !== 'refuted' && countsTogether(judged, one)))
+/** The counts of all acts of a risk that are proven to the floor by themselves. */
+const countsOfProven = (judged: JudgedStrata, risk: Risk): Counts =>
+  sumOf(
+    judged.strata.filter((one) => one.act !== REST && countsFor(one.risk, risk) && one.state !== 'refuted' && countsTogether(judged, one)),
+  )
 
-const countsOfFloors = (judged: JudgedStrata, where: OfAll): Counts =>
-  sumOf([countsOfProven(judged, where), othersOf(judged, where).proven])
+const countsOfFloors = (judged: JudgedStrata, risk: Risk): Counts => sumOf([countsOfProven(judged, risk), othersOf(judged, risk).proven])
 
 /** Own agreements that outweigh one own disagreement, where other comparisons were foreseen. */
 const OUTWEIGH = 20
@@ -195,17 +186,18 @@ function withOwn(bound: number, judged: JudgedStrata, stratum: Stratum): ProofVe
   return verdict === 'proven' && own.k < OUTWEIGH * (own.n - own.k) ? 'open' : verdict
 }
 
-/** The verdict on all acts together. Other reflexes may prove them, and never refute them. */
+/** The verdict on all acts of a type, which others may prove and never refute. */
 function verdictOnAll(bound: number, judged: JudgedStrata, all: Stratum): ProofVerdict {
   const own = verdictOn(bound, all, judged)
-  return own === 'open' && verdictOn(bound, countsOfAll(judged, all), judged) === 'proven' ? 'proven' : own
+  const counts = countsOfAll(judged, all)
+  return own === 'open' && counts.n > all.n && verdictOn(bound, counts, judged) === 'proven' ? 'proven' : own
 }
 
 /**
  * The verdict on a stratum, from counts alone. An act may act if it is proven by itself to its own
  * bound, or to its floor where all acts together are proven to theirs: all that were
- * compared, and also those alone that have reached the floor, of the reflex or of all that the
- * scope has learned. What acts rarely never acts on the proof of the frequent acts alone.
+ * compared, and also those alone that have reached the floor, of the type or of all that the scope
+ * has learned. What acts rarely never acts on the proof of the frequent acts alone.
  */
 export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict {
   const { alone, together } = boundsOf(judged.least.agreement, stratum.act)
@@ -214,8 +206,10 @@ export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict 
   if (together === null || own !== 'proven' || isProvenAlone(judged, stratum)) return own
   const all = togetherOf(judged, stratum)
   const isProven = all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven')
-  const floors = [countsOfProven(judged, stratum), countsOfFloors(judged, stratum)]
-  return isProven && floors.some((counts) => verdictOn(together, counts, judged) === 'proven') ? 'proven' : 'open'
+  if (!isProven) return 'open'
+  const ofType = judged.strata.filter(({ event_type }) => event_type === stratum.event_type)
+  const floors = [countsOfProven({ ...judged, strata: ofType }, stratum.risk), countsOfFloors(judged, stratum.risk)]
+  return floors.some((counts) => verdictOn(together, counts, judged) === 'proven') ? 'proven' : 'open'
 }
 
 /** The bar of the audits of a proven stratum. */
@@ -242,7 +236,7 @@ export function openText(judged: JudgedStrata, stratum: Stratum): string {
   const own_all = togetherOf(judged, stratum)
   const all = countsOfAll(judged, stratum)
   const alone_lacks = lacking(together, stratum, judged)
-  const with_all = Math.max(lacking(together, all, judged), lacking(together, countsOfFloors(judged, stratum), judged))
+  const with_all = Math.max(lacking(together, all, judged), lacking(together, countsOfFloors(judged, stratum.risk), judged))
   const lacks = own_all.state === 'refuted' ? alone_lacks : Math.min(alone_lacks, with_all)
   return `${agreed}, ${all.k} of ${all.n} of all acts together: at least ${lacks} more must agree`
 }

@@ -438,7 +438,7 @@ describe('a certificate of several acts', () => {
     expect(why(proven.certificate)[0]).toMatch(/^For label on mail: 201 of 201 decisions/)
   })
 
-  const otherRules: CountsOfOthers = { event_type: 'mail', risk: 'outside', all: { n: 300, k: 300 }, proven: { n: 300, k: 300 } }
+  const otherRules: CountsOfOthers = { risk: 'outside', all: { n: 300, k: 300 }, proven: { n: 300, k: 300 } }
   const compareBeside = (run: Run, act: string, agreed: boolean, others = otherRules) =>
     observe(run, { kind: 'compared', event_type: 'mail', risk: 'outside', act, agreed, seq: 1, at: 1, teacher, others })
 
@@ -455,12 +455,12 @@ describe('a certificate of several acts', () => {
     expect(acts(drifted, 'label')).not.toBeNull()
   })
 
-  test('knows of the others what they showed last, of each event type and risk', () => {
+  test('knows of the others what they showed last, for each risk', () => {
     const first = compareBeside(by(0.99), 'label', true)
     const fewer = { ...otherRules, all: { n: 100, k: 100 }, proven: { n: 0, k: 0 } }
     const second = compareBeside(first, 'label', true, fewer)
     expect(second.certificate.others).toEqual([fewer])
-    expect(compareBeside(second, 'label', true, { ...fewer, event_type: 'note' }).certificate.others).toHaveLength(2)
+    expect(compareBeside(second, 'label', true, { ...fewer, risk: 'inside' }).certificate.others).toHaveLength(2)
     expect(compare(second, 'label', 1).certificate.others).toEqual([fewer])
   })
 
@@ -480,7 +480,7 @@ describe('a certificate of several acts', () => {
           const own = Math.floor(random() * 4)
           const agreed = random() >= (own < 3 ? 0.004 : 0.028)
           const beside = runs.filter((_, index) => index !== own).map(({ certificate }) => certificate)
-          const others = countsOfOthers(beside, { event_type: 'mail', risk: 'outside' }, { least: least(0.99), noise: 0 })
+          const others = countsOfOthers(beside, 'outside', { least: least(0.99), noise: 0 })
           runs[own] = compareBeside(runs[own] ?? by(0.99), `act${own}`, agreed, others)
           if (!runs.some(({ certificate }) => certificate.strata.some(({ act, state }) => act === '*' && state === 'proven'))) continue
           violated += 1

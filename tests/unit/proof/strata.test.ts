@@ -84,10 +84,18 @@ describe('an act is proven', () => {
     expect(verdictIn(judged(0.99, label, stratum('tag', 160), all), label)).toBe('proven')
     expect(verdictIn(judged(0.99, label, { ...stratum('tag', 160), state: 'refuted' }, all), label)).toBe('open')
     expect(verdictIn(judged(0.99, label, stratum('tag', 260, 257), all), label)).toBe('open')
-    expect(verdictIn(judged(0.99, label, { ...stratum('tag', 160), event_type: 'note' }, all), label)).toBe('open')
     const tag = stratum('tag', 160)
     const outside = (one: Stratum): Stratum => ({ ...one, risk: 'outside' })
     expect(verdictIn(judged(0.99, outside(label), tag, outside(all)), outside(label))).toBe('open')
+  })
+
+  test('with acts on other event types once it has proved its floor on its own', () => {
+    const on = (event_type: string, n: number) => [stratum('label', n, n, event_type), stratum(REST, n, n, event_type)] as const
+    const [rare] = on('note', 70)
+    expect(verdictIn(judged(0.99, ...on('mail', 288), ...on('note', 70)), rare)).toBe('proven')
+    expect(verdictIn(judged(0.99, ...on('mail', 287), ...on('note', 70)), rare)).toBe('open')
+    expect(verdictIn(judged(0.99, ...on('mail', 5000), ...on('note', 69)), on('note', 69)[0])).toBe('open')
+    expect(verdictIn(judged(0.99, stratum('label', 5000, 4900), stratum(REST, 5000, 4900), ...on('note', 70)), rare)).toBe('open')
   })
 
   test('with what reaches outside, too, if it is done inside', () => {
@@ -103,15 +111,17 @@ describe('an act is proven', () => {
   describe('with the other reflexes that the scope has learned', () => {
     const outside = (one: Stratum): Stratum => ({ ...one, risk: 'outside' })
     const [label, all] = [outside(stratum('label', 70)), outside(stratum(REST, 70))]
-    const where = { event_type: 'mail', risk: 'outside' as const }
     const beside = (...strata: Stratum[]) => ({
       ...judged(0.99, label, all),
-      others: [countsOfOthers([{ strata }], where, { least: { agreement: 0.99, support: 0 }, noise: 0 })],
+      others: [countsOfOthers([{ strata }], 'outside', { least: { agreement: 0.99, support: 0 }, noise: 0 })],
     })
     const verdicts = (given: ReturnType<typeof beside>) => [verdictIn(given, label), verdictIn(given, all)]
 
     test('once all of them have as many agreements as one of several acts needs', () => {
-      expect(verdicts(beside(outside(stratum('tag', 288)), outside(stratum(REST, 288))))).toEqual(['proven', 'proven'])
+      expect(verdicts(beside(outside(stratum('tag', 288, 288, 'note')), outside(stratum(REST, 288, 288, 'note'))))).toEqual([
+        'proven',
+        'proven',
+      ])
       expect(verdicts(beside(outside(stratum('tag', 287)), outside(stratum(REST, 287))))).toEqual(['open', 'open'])
       expect(verdicts(beside(stratum('tag', 288), stratum(REST, 288)))).toEqual(['open', 'open'])
     })

@@ -125,14 +125,14 @@ export class Certificates {
    * The counts of the other learned reflexes, since rules share a proof as the acts of a table do;
    * undefined for a version that learning did not write.
    */
-  #others(version: CertifiedName, { noise }: Certificate, { at, ...where }: StratumPlace & { at: number }): CountsOfOthers | undefined {
+  #others(version: CertifiedName, { noise }: Certificate, { at, risk }: { at: number; risk: Risk }): CountsOfOthers | undefined {
     const learned = this.#parts.learned()
     const isSelf = (one: CertifiedName): boolean => nameOf(one) === nameOf(version)
     if (!learned.some(isSelf)) return undefined
     const { replies } = this.#parts.settings().learning
     const inForce = learned.flatMap((one) => (isSelf(one) ? [] : (this.of(one) ?? [])))
     const others = inForce.filter((one) => expiry(one, { at, teacher: this.teacher, replies }) === null)
-    return countsOfOthers(others, where, { least: this.least, noise })
+    return countsOfOthers(others, risk, { least: this.least, noise })
   }
 
   /** Replicates those that changed, for the outbox. */

@@ -98,9 +98,7 @@ describe('a version that was promoted by proof', () => {
     for (let sent = 0; sent < 300; sent += 60) await sendAndSettle(stub, ...starting('a', 60))
     await sendAndSettle(stub, ...starting('b', NEEDED), ...starting('c', NEEDED))
     expect(await movesOf(stub)).toEqual(['shadow active'])
-    expect((await certificateOf(scope, { id: rare, version: 1 })).others).toMatchObject([
-      { event_type: 'test.note', risk: 'inside', all: { n: 300, k: 300 } },
-    ])
+    expect((await certificateOf(scope, { id: rare, version: 1 })).others).toMatchObject([{ risk: 'inside', all: { n: 300, k: 300 } }])
     const decided = await sendAndSettle(stub, note(scope, 'b'), note(scope, 'c'), note(scope, 'a'))
     expect(decided).toMatchObject([
       { outcome: { by: 'reflex', reflex_id: rare } },
