@@ -181,19 +181,44 @@ test.each([
   const more = await onePacks(1500, { from: START + 2 * DAY_MS, a_day: 300 })
   const older = await onePacks(600, { from: START - 9 * DAY_MS, a_day: 300 })
   expect(await rowsReadFor(page)).toBeLessThanOrEqual(before + 10)
-  const ids = [...older, ...some, ...more]
+  await eachIsListedOnce([...older, ...some, ...more])
+})
+
+/** By pages, in both directions. */
+async function eachIsListedOnce(ids: readonly string[]): Promise<void> {
+  const place = new Map(ids.map((id, nth) => [id, nth]))
   for (const rising of [true, false]) {
-    const found: string[] = []
-    for (let cursor: string | null | undefined; cursor !== null;) {
-      const listed: Awaited<ReturnType<typeof listEvents>> = await listEvents(env.DB, { patterns: ALL, limit: 700, rising, cursor })
-      found.push(...listed.items.map(({ id }) => id))
-      cursor = listed.next_cursor
-    }
-    const place = new Map(ids.map((id, nth) => [id, nth]))
+    const found = (await pagesOf({ limit: 700, rising })).flat()
     const places = found.map((id) => place.get(id) ?? -1)
     expect(places.filter((nth, index) => nth !== (rising ? index : ids.length - 1 - index))).toEqual([])
     expect(places).toHaveLength(ids.length)
   }
+}
+
+/** The ids on each page of a list, up to its end. */
+async function pagesOf(filter: Partial<Parameters<typeof listEvents>[1]>): Promise<string[][]> {
+  const pages: string[][] = []
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const listed: Awaited<ReturnType<typeof listEvents>> = await listEvents(env.DB, { patterns: ALL, limit: 10, cursor, ...filter })
+    pages.push(listed.items.map(({ id }) => id))
+    cursor = listed.next_cursor
+  }
+  return pages
+}
+
+test.each([true, false])('a search passes a day with more packs than it looks at together, rising: %s', async (rising) => {
+  const midnight = START - DAY_MS / 2
+  const at = midnight + (rising ? 1310 : 1) * 60_000
+  await onePacks(1300, { from: midnight + 5 * 60_000, a_day: 1300 })
+  const wanted = (await packedNotes('b', 5, at)).map(({ id }) => id)
+  await env.DB.exec('UPDATE packs SET scopes = NULL')
+  expect((await pagesOf({ scope: 'b', rising })).flat()).toEqual(rising ? wanted : wanted.toReversed())
+})
+
+test('a page ends where it has unpacked 32 MB without an event that is asked for, and its cursor continues there', async () => {
+  await onePacks(5, { from: START, a_day: 5 })
+  await env.DB.exec('UPDATE packs SET raw_bytes = 16000000, statuses = NULL')
+  expect(await pagesOf({ status: 'ignored' })).toEqual([[], [], []])
 })
 
 test('a page of the newest events reads no note of older ones', async () => {

@@ -47,3 +47,18 @@ test('a reader that has taken everything waits as long as there is nothing new',
   expect(streams.keys).toEqual(['patient', 'second'])
   await reader.cancel()
 })
+
+test('a silent stream has a comment every 15 s, so that nothing between takes it for dead', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const reader = streamsOf().open('patient')
+  const next = async () => new TextDecoder().decode((await reader.read()).value)
+  expect(await next()).toContain('id: 0\n')
+  expect(await next()).toContain('id: 1\n')
+  for (let count = 0; count < 2; count += 1) {
+    const comment = next()
+    await vi.advanceTimersByTimeAsync(15_000)
+    expect(await comment).toBe(': still here\n\n')
+  }
+  await reader.cancel()
+  vi.useRealTimers()
+})
