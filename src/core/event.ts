@@ -6,14 +6,10 @@ export const DEFAULT_SCOPE = 'default'
 export const scopeName = z
   .string()
   .regex(/^(?!\.{1,2}$)[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..')
-/** As in W3C trace context. A UUID, as other systems name their traces, stands for its digits. */
-export const traceId = z
-  .string()
-  .overwrite((text) => (isUuid(text) ? text.replaceAll('-', '').toLowerCase() : text))
-  .regex(/^(?!0{32}$)[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits, and not zero')
-/** With ids of events. No input sets what \`Noted\` has. */
+export const TRACE_ID = [/^(?!0{32}$)[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits, and not zero'] as const
+/** As in W3C trace context, and ids of events. No input sets what \`Noted\` has. */
 const eventMeta = z.object({
-  trace_id: traceId,
+  trace_id: z.string().regex(...TRACE_ID),
   correlation_id: z.string().max(MAX_NAME).nullable(),
   causation_id: z.string().max(MAX_NAME).nullable(),
   parent_id: z.optional(z.string().regex(/^[0-9a-f]{16}$/, 'a parent id is 16 lower-case hex digits')),
@@ -66,7 +62,11 @@ export function withDefaults(input: Record<string, unknown>, { now, source, scop
   }
 }
 
-const placeIn = (trace: Defaults['trace'], own: unknown) => ((own ?? null) === null ? (trace ?? { trace_id: newTraceId() }) : {})
+/** A UUID, as other systems name their traces, is kept as its 32 hex digits. */
+function placeIn(trace: Defaults['trace'], own: unknown): NonNullable<Defaults['trace']> {
+  if ((own ?? null) === null) return trace ?? { trace_id: newTraceId() }
+  return typeof own === 'string' && isUuid(own) ? { trace_id: own.replaceAll('-', '').toLowerCase() } : {}
+}
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A child of `event` with its trace and sender. Names its cause and the chain's first event. */

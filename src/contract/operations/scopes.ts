@@ -8,8 +8,7 @@ import { limits } from '../../base/limits.ts'
 import { logEntry } from '../log-entry.ts'
 import { archivedFile, contextView, modelWait, scopeChain, scopeState, scopeStates, scopeSummary, scopeTool, settings } from '../scope.ts'
 import { settingsPatch } from '../settings/settings.ts'
-import { traceId } from '../../core/event.ts'
-import { scopePath, toolPage, toolScope } from './shared.ts'
+import { scopePath, toolPage, toolScope, traceId } from './shared.ts'
 
 const operation = operations({ tag: 'Scopes', roles: ['viewer'], scoped: true })
 const onAll = operations({ tag: 'Scopes', roles: ['viewer'] })

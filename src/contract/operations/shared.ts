@@ -1,5 +1,6 @@
+import { validate as isUuid } from 'uuid'
 import { z } from 'zod'
-import { scopeName } from '../../core/event.ts'
+import { scopeName, TRACE_ID } from '../../core/event.ts'
 import { accountId } from '../../features/market/contract/transfer.ts'
 import type { Flag } from '../shown.ts'
 import { pageLimit } from '../paging.ts'
@@ -34,6 +35,12 @@ export const accountQuery = z.object({
     .regex(/^\d{1,15}$/)
     .optional(),
 })
+
+/** A UUID stands for its 32 hex digits, as in an event. */
+export const traceId = z
+  .string()
+  .overwrite((text) => (isUuid(text) ? text.replaceAll('-', '').toLowerCase() : text))
+  .regex(...TRACE_ID)
 
 export const instant = z.iso
   .datetime({ offset: true, error: 'a time is ISO 8601 with its zone, such as 2026-11-21T05:00:00Z' })

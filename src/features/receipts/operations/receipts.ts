@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { operations } from '../../../contract/operation.ts'
-import { scopeName, traceId } from '../../../core/event.ts'
+import { traceId } from '../../../contract/operations/shared.ts'
+import { scopeName } from '../../../core/event.ts'
 import { opening, publicKeys, receipt } from '../contract/receipt.ts'
 
 const operation = operations({ tag: 'Traces', roles: ['viewer'] })

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { limits } from '../../../base/limits.ts'
-import { scopeName, traceId } from '../../../core/event.ts'
+import { scopeName } from '../../../core/event.ts'
 import { NDJSON, operations } from '../../../contract/operation.ts'
 import { described, plainSchema } from '../../../contract/plain-schema.ts'
 import { rangeProgress, rangeReport, RECORDING_SCHEMA, replayMode, replayReport } from '../contract/replay.ts'
 import { replayBudget, replayChanges } from '../contract/what-if.ts'
-import { instant, scopePath, toolScope } from '../../../contract/operations/shared.ts'
+import { instant, scopePath, toolScope, traceId } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Traces', roles: ['viewer'] })
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { duration } from '../../../base/amounts.ts'
 import { operations } from '../../../contract/operation.ts'
-import { instant, toolPage, toolScope, toolTime } from '../../../contract/operations/shared.ts'
+import { instant, toolPage, toolScope, toolTime, traceId } from '../../../contract/operations/shared.ts'
 import { pagedOfPacks, pageLimit } from '../../../contract/paging.ts'
 import { spanKinds, trace, traceStatuses, traceSummary } from '../../../contract/reports/trace.ts'
-import { scopeName, traceId } from '../../../core/event.ts'
+import { scopeName } from '../../../core/event.ts'
 import { traceColours, traceFlags } from '../contract/lists.ts'
 
 export const operation = operations({ tag: 'Traces', roles: ['viewer'] })
