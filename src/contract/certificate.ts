@@ -52,6 +52,7 @@ const stratum = z.object({
     .describe('`open`: still compared in shadow mode. `proven`: it may act. `refuted`: it never may.'),
   n: count.describe('Decisions compared since this stratum was opened.'),
   k: count.describe('Decisions that agreed.'),
+  again: count.optional().describe('Those that another learned reflex agreed with, too: they count among all acts there alone.'),
   from: place,
   to: place,
   person: text.nullable().describe('The person who allowed it, or who rejected it if the state is `refuted`.'),
@@ -100,7 +101,7 @@ export const certificate = z
       .array(z.object({ risk, all: counts, proven: counts }))
       .optional()
       .describe(
-        'Decisions of the other reflexes that the scope has learned, when it was last compared: they count among all acts together. `proven`: of acts that have reached the floor.',
+        'Decisions of the other reflexes that the scope has learned, when it was last judged: they count among all acts together. `proven`: of acts that have reached the floor.',
       ),
     foreseen: z
       .array(foreseenAct)

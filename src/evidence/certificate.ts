@@ -1,5 +1,5 @@
 import type { Risk } from '../contract/risk.ts'
-import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
+import { agreementOfAll, DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import type { Certificate, CountsOfOthers, Stratum, Teacher } from '../contract/certificate.ts'
 import { countShape, doubt, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
 import { audited, isLeft, isSuspect, testWithRest, withAudit, withoutBranch, withoutOne } from './branches.ts'
@@ -11,6 +11,7 @@ import {
   countsOfAll,
   countsTogether,
   freshStratum,
+  isAgain,
   isProvenAlone,
   isSame,
   joined,
@@ -23,6 +24,7 @@ import {
   togetherOf,
   verdictIn,
   type StratumPlace,
+  withoutFloors,
   withOthers,
   withStratum,
 } from './strata.ts'
@@ -40,7 +42,8 @@ type Ground = { at: number; teacher: Teacher; replies?: string | undefined; leas
  * an event that it decided on, or a sample that stands for `weight` of them. `retracted`: the slow
  * path, asked twice more, did not repeat a disagreement, which was counted as `of`. `words`: the
  * setting by which words of a sequence were compared, and if a person must allow its own. `signs`:
- * what tells the decision from others of its act.
+ * what tells the decision from others of its act. `again`: another learned reflex of the scope was
+ * compared with the same decision before.
  */
 export type Observation = When &
   (
@@ -51,6 +54,7 @@ export type Observation = When &
         traits?: EventTraits | undefined
         words?: ComparedWords | undefined
         signs?: readonly string[] | undefined
+        again?: boolean | undefined
       })
     | { kind: 'shape'; unseen: boolean; weight?: number }
     | (StratumPlace & { kind: 'retracted'; of: 'comparison' | 'audit'; counted_at: number; signs?: readonly string[] | undefined })
@@ -101,8 +105,8 @@ export function proceed(given: Certificate, seen: Observation): Proceeded {
     const reason = `${changed} of the slow path changed`
     return { certificate: summed({ ...given, lapsed: { at: seen.at, reason } }), changes: [{ kind: 'lapsed', reason }] }
   }
-  const { certificate: before, changes } = judgedBy(given, seen.least)
-  const after = afterSeen(withOthers(before, seen.others), seen)
+  const { certificate: before, changes } = judgedBy(given, seen)
+  const after = afterSeen(before, seen)
   return { ...after, changes: [...changes, ...after.changes] }
 }
 
@@ -113,9 +117,13 @@ function afterSeen(before: Certificate, seen: Observation): Proceeded {
 
 type Proceeded = { certificate: Certificate; changes: CertificateMove[] }
 
-/** The certificate by the settings of now: what was proven to lower bounds is open again. */
-function judgedBy(before: Certificate, least: Least | undefined): Proceeded {
-  if (!least || JSON.stringify(least) === JSON.stringify(before.least)) return { certificate: before, changes: [] }
+/**
+ * The certificate by the settings of now and by what others show: what was proven to lower bounds
+ * is open again.
+ */
+function judgedBy(given: Certificate, { least, others }: { least?: Least | undefined } & Pick<When, 'others'>): Proceeded {
+  if (!least || JSON.stringify(least) === JSON.stringify(given.least)) return { certificate: withOthers(given, others), changes: [] }
+  const before = withOthers(isRaisedTo(least, given.least) ? withoutFloors(given) : given, others)
   const by = { ...before, least }
   const reopens = (judged: Certificate, one: Stratum): Stratum =>
     one.state !== 'proven' || verdictIn(judged, one) === 'proven' ? one : { ...one, state: 'open', person: null }
@@ -125,6 +133,10 @@ function judgedBy(before: Certificate, least: Least | undefined): Proceeded {
   const reason = 'the setting learning.min_agreement or min_support changed'
   return { certificate: summed({ ...by, strata }), changes: isRaised ? [{ kind: 'bounds_changed', reason }] : [] }
 }
+
+/** False if what has reached the floor by the bounds before has reached it by these. */
+const isRaisedTo = (now: Least, before: Least): boolean =>
+  agreementOfAll(now.agreement) > agreementOfAll(before.agreement) || now.support > before.support
 
 function afterDecision(before: Certificate, seen: Seen): Proceeded {
   const { words } = seen
@@ -184,7 +196,7 @@ type Asking = { asks?: boolean; signsOf?: (() => readonly string[] | null) | und
 export function obstacle(given: Certificate, { act, risk, ...asked }: Asked): string | null {
   const ended = expiry(given, asked)
   if (ended !== null) return ended
-  const { certificate } = judgedBy(given, asked.least)
+  const { certificate } = judgedBy(given, { least: asked.least })
   const { event_type, at } = asked
   const known = actsIn(certificate).filter(
     (one) =>
@@ -315,8 +327,10 @@ function afterComparison(before: Certificate, stratum: Stratum, seen: Seen): Pro
   const own = withStratum(before, counted(stratum, seen))
   const all = togetherOf(before, stratum)
   const counts = all.state === 'open' && joins(before, stratum)
+  if (!counts) return decided(own, stratum)
   const isNew = !before.strata.some((one) => isSame(one, stratum))
-  return decided(counts ? withStratum(own, counted(isNew ? joined(all, stratum) : all, seen)) : own, stratum)
+  const begun = isNew ? joined(all, stratum) : all
+  return decided(withStratum(own, isAgain(seen) ? begun : counted(begun, seen)), stratum)
 }
 
 /** The certificate after the verdicts on all acts of one type and risk. */

@@ -93,26 +93,34 @@ export function countsOfOthers(others: readonly Pick<Certificate, 'strata'>[], r
 export const withOthers = <Of extends Pick<Certificate, 'others'>>(before: Of, now: CountsOfOthers | undefined): Of =>
   now ? { ...before, others: [...(before.others ?? []).filter(({ risk }) => risk !== now.risk), now] } : before
 
+/** The certificate without what others have proven to a floor that is higher now. */
+export const withoutFloors = <Of extends Pick<Certificate, 'others'>>(before: Of): Of =>
+  before.others ? { ...before, others: before.others.map((one) => ({ ...one, proven: NONE })) } : before
+
 export const withStratum = <Of extends Pick<Certificate, 'strata'>>(before: Of, stratum: Stratum): Of => ({
   ...before,
   strata: [...before.strata.filter((one) => !isSame(one, stratum)), stratum],
 })
 
-type CountedDecision = { seq: number; at: number; agreed: boolean; signs?: readonly string[] | undefined }
+type CountedDecision = { seq: number; at: number; agreed: boolean; signs?: readonly string[] | undefined; again?: boolean | undefined }
 
-export const counted = ({ signs: known, ...before }: Stratum, { seq, at, agreed, signs }: CountedDecision): Stratum => ({
+/** True if another reflex has counted the agreement among all acts: it counts there once. */
+export const isAgain = ({ agreed, again }: CountedDecision): boolean => agreed && again === true
+
+export const counted = ({ signs: known, ...before }: Stratum, { seq, at, agreed, signs, again }: CountedDecision): Stratum => ({
   ...before,
   n: before.n + 1,
   k: before.k + (agreed ? 1 : 0),
   from: before.n === 0 ? { seq, at } : before.from,
   to: { seq, at },
+  ...(isAgain({ seq, at, agreed, again }) && { again: (before.again ?? 0) + 1 }),
   ...(before.act !== REST && signs && (known || before.n === 0) && { signs: countSigns(known ?? {}, signs) }),
 })
 
 /** With what was foreseen of an act, whose comparisons begin. */
 export const joined = (all: Stratum, { n, k }: Counts): Stratum => ({ ...all, n: all.n + n, k: all.k + k })
 
-export const reopened = ({ branch: _branch, signs: _signs, ...stratum }: Stratum): Stratum => ({
+export const reopened = ({ branch: _branch, signs: _signs, again: _again, ...stratum }: Stratum): Stratum => ({
   ...stratum,
   state: 'open',
   n: 0,
@@ -160,13 +168,25 @@ export function isProvenAlone(judging: Judging, stratum: Stratum): boolean {
   return verdictOn(together ?? alone, stratum, judging) === 'proven'
 }
 
+/** The counts of a stratum among several, each decision once. */
+const addedBy = ({ n, k, again = 0 }: Stratum): Counts => ({ n: Math.max(0, n - again), k: Math.max(0, k - again) })
+
 /** The counts of all acts of a risk that are proven to the floor by themselves. */
 const countsOfProven = (judged: JudgedStrata, risk: Risk): Counts =>
   sumOf(
-    judged.strata.filter((one) => one.act !== REST && countsFor(one.risk, risk) && one.state !== 'refuted' && countsTogether(judged, one)),
+    judged.strata
+      .filter((one) => one.act !== REST && countsFor(one.risk, risk) && one.state !== 'refuted' && countsTogether(judged, one))
+      .map(addedBy),
   )
 
-const countsOfFloors = (judged: JudgedStrata, risk: Risk): Counts => sumOf([countsOfProven(judged, risk), othersOf(judged, risk).proven])
+/**
+ * The counts of acts that have reached the floor, on the event type alone and of all that the scope
+ * has learned. Either of them proves.
+ */
+function floorsFor(judged: JudgedStrata, { event_type, risk }: Stratum): Counts[] {
+  const of_type = judged.strata.filter((one) => one.event_type === event_type)
+  return [countsOfProven({ ...judged, strata: of_type }, risk), sumOf([countsOfProven(judged, risk), othersOf(judged, risk).proven])]
+}
 
 /** Own agreements that outweigh one own disagreement, where other comparisons were foreseen. */
 const OUTWEIGH = 20
@@ -207,9 +227,7 @@ export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict 
   const all = togetherOf(judged, stratum)
   const isProven = all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven')
   if (!isProven) return 'open'
-  const ofType = judged.strata.filter(({ event_type }) => event_type === stratum.event_type)
-  const floors = [countsOfProven({ ...judged, strata: ofType }, stratum.risk), countsOfFloors(judged, stratum.risk)]
-  return floors.some((counts) => verdictOn(together, counts, judged) === 'proven') ? 'proven' : 'open'
+  return floorsFor(judged, stratum).some((counts) => verdictOn(together, counts, judged) === 'proven') ? 'proven' : 'open'
 }
 
 /** The bar of the audits of a proven stratum. */
@@ -236,7 +254,8 @@ export function openText(judged: JudgedStrata, stratum: Stratum): string {
   const own_all = togetherOf(judged, stratum)
   const all = countsOfAll(judged, stratum)
   const alone_lacks = lacking(together, stratum, judged)
-  const with_all = Math.max(lacking(together, all, judged), lacking(together, countsOfFloors(judged, stratum.risk), judged))
+  const least = (proofs: readonly Counts[]): number => Math.min(...proofs.map((counts) => lacking(together, counts, judged)))
+  const with_all = Math.max(own_all.state === 'proven' ? 0 : least([own_all, all]), least(floorsFor(judged, stratum)))
   const lacks = own_all.state === 'refuted' ? alone_lacks : Math.min(alone_lacks, with_all)
   return `${agreed}, ${all.k} of ${all.n} of all acts together: at least ${lacks} more must agree`
 }

@@ -60,10 +60,10 @@ const REASONS: Partial<Record<EntryKind, string>> = {
 /** Tests each proof again, by the counts of its certificate. */
 function replayProofs({ source, comparison }: Around): void {
   for (const entry of source.entriesOf('certificate-changed')) {
-    const { change, event_type, risk } = entry
+    const { change, event_type, risk, act } = entry
     if (change !== 'proven' && change !== 'refuted') continue
     const parsed = certificate.safeParse(entry.certificate)
-    const stratum = parsed.data?.strata.find((one) => one.event_type === event_type && one.risk === risk)
+    const stratum = parsed.data?.strata.find((one) => one.event_type === event_type && one.risk === risk && one.act === act)
     if (parsed.success && stratum) comparison.compare(entry, 'trial', { recorded: change, replayed: verdictOf(parsed.data, stratum) })
     else comparison.cannot(entry, 'trial', 'the counts of the certificate are not in the recording')
   }

@@ -464,6 +464,41 @@ describe('a certificate of several acts', () => {
     expect(compare(second, 'label', 1).certificate.others).toEqual([fewer])
   })
 
+  test('counts among all acts once what another learned reflex was compared with before', () => {
+    const twice = (run: Run, agreed: boolean) =>
+      observe(run, { kind: 'compared', event_type: 'mail', risk: 'outside', act: 'label', agreed, again: true, seq: 1, at: 1, teacher })
+    const both = twice(compare(by(0.99), 'label', 1), true)
+    const of = (run: Run, act: string) => run.certificate.strata.find((one) => one.act === act)
+    expect([of(both, 'label'), of(both, '*')]).toMatchObject([
+      { n: 2, k: 2, again: 1 },
+      { n: 1, k: 1 },
+    ])
+    const differed = twice(both, false)
+    expect([of(differed, 'label'), of(differed, '*')]).toMatchObject([
+      { n: 3, k: 2, again: 1 },
+      { n: 2, k: 1 },
+    ])
+    let many = by(0.99)
+    for (let count = 0; count < 70; count += 1) many = twice(many, true)
+    expect(countsOfOthers([many.certificate], 'outside', { least: least(0.99), noise: 0 })).toEqual({
+      risk: 'outside',
+      all: { n: 0, k: 0 },
+      proven: { n: 0, k: 0 },
+    })
+  })
+
+  test('is proven no more by what others had proven to a floor that is higher now', () => {
+    const others: CountsOfOthers = { risk: 'outside', all: { n: 4000, k: 4000 }, proven: { n: 4000, k: 4000 } }
+    const proven = compareBeside(compare(by(0.99), 'label', 150), 'label', true, others)
+    const now = (agreement: Agreement) =>
+      obstacle(proven.certificate, { event_type: 'mail', act: 'label', risk: 'outside', at: 1, teacher, least: least(agreement) })
+    expect([now(0.99), now(0.98)]).toEqual([null, null])
+    expect(now(0.995)).toMatch(/more must agree/)
+    const raised = { kind: 'compared', event_type: 'mail', risk: 'outside', act: 'label', agreed: true, seq: 1, at: 1, teacher } as const
+    expect(observe(proven, { ...raised, least: least(0.995), others }).changes.map(({ kind }) => kind)).not.toContain('bounds_changed')
+    expect(observe(proven, { ...raised, least: least(0.995) }).changes.map(({ kind }) => kind)).toContain('bounds_changed')
+  })
+
   test(
     'of several reflexes are proven together in at most 5 % of 200 simulated histories if they err more together',
     {

@@ -202,6 +202,8 @@ test('an open act says what it lacks, by itself or with all acts', () => {
   )
   expect(openText(judged(0.99, label, tag, { ...all, n: 400, k: 400 }), label)).toContain('at least 58 more must agree')
   expect(openText(judged(0.99, label, tag, { ...all, state: 'refuted' }), label)).toContain('at least 258 more must agree')
+  const wrong = stratum(REST, 300, 250, 'note')
+  expect(openText(judged(0.99, label, tag, { ...all, n: 400, k: 400 }, wrong), label)).toContain('at least 58 more must agree')
 })
 
 test('the noise of a teacher lowers the bar of both sides', () => {

@@ -1,5 +1,5 @@
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { Certificate, CertificateChange, CountsOfOthers, Foreseen, Teacher } from '../../../contract/certificate.ts'
+import type { Certificate, CertificateChange, Foreseen, Teacher } from '../../../contract/certificate.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import {
   allow,
@@ -12,7 +12,7 @@ import {
   rejectedStrata,
   teacherChange,
 } from '../../../evidence/certificate.ts'
-import { countsOfOthers, isSame, type StratumPlace } from '../../../evidence/strata.ts'
+import { countsOfOthers, isSame, REST, type StratumPlace } from '../../../evidence/strata.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
@@ -26,7 +26,7 @@ type CertificateRow = { reflex_id: string; version: number; certificate: string 
 /** An observation by the scope's own clock, of the slow path as it is now. `head`: its span. */
 export type Observed = (Observation extends infer One
   ? One extends Observation
-    ? Omit<One, 'teacher' | 'at' | 'least' | 'others'>
+    ? Omit<One, 'teacher' | 'at' | 'least' | 'others' | 'again'>
     : never
   : never) & {
   head?: EntryHead
@@ -36,6 +36,7 @@ export type PersonDecision = { person: string; allows: boolean; reason: string |
 
 /** `learned`: the versions in the chain that learning wrote. */
 type CertificatesParts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher; learned: () => readonly CertifiedName[] }
+type Beside = Pick<Observation, 'others'> & { again?: boolean }
 type OnLapse = (unit: Unit, version: CertifiedName) => void
 
 /**
@@ -114,25 +115,29 @@ export class Certificates {
     // Only a comparison begins a proof: what is not proven is neither audited nor guarded.
     const before = seen.kind === 'compared' ? this.open(unit, version, { head }) : this.of(version)
     if (!before) return []
-    const others = seen.kind !== 'compared' ? undefined : this.#others(version, before, { ...seen, at: unit.now })
-    const { certificate, changes } = proceed(before, { ...seen, at: unit.now, teacher: this.teacher, least: this.least, others })
+    const beside = seen.kind === 'shape' ? {} : this.#beside(version, before, { ...seen, at: unit.now })
+    const { certificate, changes } = proceed(before, { ...seen, ...beside, at: unit.now, teacher: this.teacher, least: this.least })
     if (certificate !== before) this.#write(unit, version, certificate)
     for (const { kind, reason, ...where } of changes) this.#log(unit, version, { change: kind, reason, ...where, head })
     return changes
   }
 
   /**
-   * The counts of the other learned reflexes, since rules share a proof as the acts of a table do;
-   * undefined for a version that learning did not write.
+   * The counts of the other learned reflexes, and if one was compared with this decision: rules
+   * share a proof as the acts of a table do. Other versions of a reflex, and what follows it, have
+   * the same decisions and never count. A version that learning did not write has no others.
    */
-  #others(version: CertifiedName, { noise }: Certificate, { at, risk }: { at: number; risk: Risk }): CountsOfOthers | undefined {
+  #beside(version: CertifiedName, { noise, others }: Certificate, { at, seq, risk }: { at: number; seq: number; risk: Risk }): Beside {
     const learned = this.#parts.learned()
-    const isSelf = (one: CertifiedName): boolean => nameOf(one) === nameOf(version)
-    if (!learned.some(isSelf)) return undefined
+    const isLearned = learned.some((one) => nameOf(one) === nameOf(version))
+    if (!isLearned && !others) return {}
     const { replies } = this.#parts.settings().learning
-    const inForce = learned.flatMap((one) => (isSelf(one) ? [] : (this.of(one) ?? [])))
-    const others = inForce.filter((one) => expiry(one, { at, teacher: this.teacher, replies }) === null)
-    return countsOfOthers(others, risk, { least: this.least, noise })
+    const newest = isLearned ? newestOf(learned, familyOf(version)) : []
+    const inForce = newest
+      .flatMap((one) => this.of(one) ?? [])
+      .filter((one) => expiry(one, { at, teacher: this.teacher, replies }) === null)
+    const again = inForce.some(({ strata }) => strata.some((one) => one.act !== REST && one.n > 0 && one.to.seq === seq))
+    return { others: countsOfOthers(inForce, risk, { least: this.least, noise }), again }
   }
 
   /** Replicates those that changed, for the outbox. */
@@ -255,3 +260,13 @@ type Logged = {
 }
 
 const nameOf = ({ id, version }: CertifiedName): string => `${id}@${version}`
+
+/** Learning names what follows an active reflex by its id and `.g2`, `.g3`. */
+const familyOf = ({ id }: CertifiedName): string => id.replace(/\.g\d+$/, '')
+
+/** The newest version of each reflex that is not of the family. */
+function newestOf(learned: readonly CertifiedName[], family: string): CertifiedName[] {
+  const newest = new Map<string, CertifiedName>()
+  for (const one of learned) if (one.version > (newest.get(one.id)?.version ?? 0)) newest.set(one.id, one)
+  return Array.from(newest.values()).filter((one) => familyOf(one) !== family)
+}

@@ -88,11 +88,12 @@ describe('a version that was promoted by proof', () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     const on = (letter: string) => `if (!context.event.text.startsWith('${letter}')) return null\n${GREET}`
-    const written = async (letter: string, run?: string) =>
-      (await write(on(letter), { state: 'shadow', scope, ...(run !== undefined && { run }) })).id
-    const [frequent, rare, own] = [await written('a', 'run-1'), await written('b', 'run-2'), await written('c')]
+    const written = async (letter: string, of: { run?: string; id?: string } = {}) =>
+      (await write(on(letter), { state: 'shadow', scope, ...of })).id
+    const [frequent, rare, own] = [await written('a', { run: 'run-1' }), await written('b', { run: 'run-2' }), await written('c')]
+    const later = await written('d', { run: 'run-3', id: `${frequent}.g2` })
     const learning = { mode: 'auto' as const, min_agreement: 0.99 }
-    await stub.configure({ reflexes: [{ id: frequent }, { id: rare }, { id: own }], learning }, 'ops')
+    await stub.configure({ reflexes: [frequent, rare, own, later].map((id) => ({ id })), learning }, 'ops')
     teach(scope)
     const starting = (letter: string, count: number) => Array.from({ length: count }, (_, index) => note(scope, `${letter} ${index}`))
     for (let sent = 0; sent < 300; sent += 60) await sendAndSettle(stub, ...starting('a', 60))
@@ -105,8 +106,26 @@ describe('a version that was promoted by proof', () => {
       { outcome: { by: 'turn' } },
       { outcome: { by: 'turn' } },
     ])
+    // It may have been learned from the decisions that the frequent one was compared with.
+    await sendAndSettle(stub, ...starting('d', NEEDED))
+    expect((await certificateOf(scope, { id: later, version: 1 })).others?.[0]?.all.n).toBeLessThan(300)
     // The frequent one acts from its own next comparison on.
     expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: frequent } }])
+  })
+
+  test('counts no decision twice that several learned reflexes are compared with', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const written = async (name: string) => (await write(`const name = '${name}'\n${GREET}`, { state: 'shadow', scope, run: name })).id
+    const reflexes = [{ id: await written('one') }, { id: await written('two') }]
+    await stub.configure({ reflexes, learning: { mode: 'auto', min_agreement: 0.99 } }, 'ops')
+    teach(scope)
+    for (let sent = 0; sent < 200; sent += 50) await sendAndSettle(stub, ...notes(scope, 50))
+    expect(await movesOf(stub)).toEqual([])
+    const compared = await Promise.all(reflexes.map(({ id }) => certificateOf(scope, { id, version: 1 })))
+    const all = compared.flatMap(({ strata }) => strata.filter(({ act }) => act === '*'))
+    expect(all.reduce((sum, { n }) => sum + n, 0)).toBe(200)
+    expect(compared.map(({ strata }) => strata.find(({ act }) => act === 'reply')?.n)).toEqual([200, 200])
   })
 
   test('is proven on another event type in time', async () => {
@@ -136,6 +155,18 @@ describe('a version that was promoted by proof', () => {
     const accepted = await entriesOf(stub, 'event-accepted')
     for (const entry of accepted.slice(-3))
       expect(await replays(scope, entry)).toMatchObject({ equivalent: true, divergences: [], unknown: [] })
+  })
+
+  test('is replayed by the counts of the act that was proven', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const ignores = `if (context.event.text === 'z') return { action_type: 'ignore' }\n${GREET}`
+    const { id } = await write(ignores, { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id }] }, 'ops')
+    teach(scope)
+    await sendAndSettle(stub, note(scope, 'z'), ...notes(scope, NEEDED))
+    const proven = (await entriesOf(stub, 'certificate-changed')).find(({ change }) => change === 'proven')
+    expect(await replays(scope, proven as never)).toMatchObject({ equivalent: true, divergences: [] })
   })
 
   test('leaves the events that its proof does not reach to the earlier version that a person activated', async () => {
