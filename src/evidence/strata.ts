@@ -180,11 +180,11 @@ const countsOfProven = (judged: JudgedStrata, risk: Risk): Counts =>
   )
 
 /**
- * The counts of acts that have reached the floor, on the event type alone and of all that the scope
- * has learned. Either of them proves.
+ * The counts of acts that have reached the floor, of the event type and risk alone and of all that
+ * the scope has learned. Either of them proves.
  */
 function floorsFor(judged: JudgedStrata, { event_type, risk }: Stratum): Counts[] {
-  const of_type = judged.strata.filter((one) => one.event_type === event_type)
+  const of_type = judged.strata.filter((one) => one.event_type === event_type && one.risk === risk)
   return [countsOfProven({ ...judged, strata: of_type }, risk), sumOf([countsOfProven(judged, risk), othersOf(judged, risk).proven])]
 }
 

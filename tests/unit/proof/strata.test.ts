@@ -104,6 +104,9 @@ describe('an act is proven', () => {
     const strata = [nothing, stratum(REST, 70), outside(stratum('label', 288)), outside(stratum(REST, 288))]
     expect(verdictIn(judged(0.99, ...strata), nothing)).toBe('proven')
     expect(verdictIn(judged(0.99, ...strata.slice(0, 3)), nothing)).toBe('open')
+    const alone = [stratum('nothing', 200), stratum('note', 160), stratum(REST, 360)] as const
+    const erring = [outside(stratum('label', 1000, 980)), outside(stratum(REST, 1000, 980))]
+    expect(verdictIn(judged(0.99, ...alone, ...erring), alone[0])).toBe('proven')
     const label = outside(stratum('label', 70))
     expect(verdictIn(judged(0.99, label, outside(stratum(REST, 70)), stratum('nothing', 288), stratum(REST, 288)), label)).toBe('open')
   })
