@@ -172,6 +172,7 @@ test('an entry of a kind that the page does not know is shown as it is', async (
   const line = lines(page).filter({ hasText: 'star-aligned' })
   await line.getByText('"omen":"good","stars":7').waitFor()
   expect(faults).toEqual([])
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
   await page.context().close()
 })
 
@@ -501,6 +502,7 @@ test('a scope says why its budget allows no call of its model', async () => {
   await page.getByText('No model call: the model <b>x</b> has no price').waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
   await page.context().close()
 })
 
