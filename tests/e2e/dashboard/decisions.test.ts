@@ -8,7 +8,7 @@ import type { Span, TraceReport } from '../../../src/contract/reports/trace.ts'
 import type { DecisionWhy } from '../../../src/features/learning/contract/why.ts'
 import { ask, eventually, scopePath } from '../api.ts'
 import { reflex } from '../command-line.ts'
-import { audit, startDashboard, type Dashboard } from './harness.ts'
+import { audit, closePages, startDashboard, type Dashboard } from './harness.ts'
 import { learnedRun, seedDecision, TRIAGE } from './seed.ts'
 
 const SCOPE = 'ssh/web-1'
@@ -56,7 +56,6 @@ function found<Value>(value: Value | undefined): Value {
 }
 
 const chain = (page: Page) => page.getByRole('region', { name: 'Why' })
-const close = (page: Page) => page.context().close()
 
 test('lists in words what a scope did, by a search that can be shared', async () => {
   const { page, faults } = await dashboard.open('/traces')
@@ -75,7 +74,7 @@ test('lists in words what a scope did, by a search that can be shared', async ()
   await row.getByRole('link', { name: /^blocked 203/ }).click()
   await page.getByRole('heading', { level: 1, name: 'Trace' }).waitFor()
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('reads at which stage the gate held a run back, and what it would take', async () => {
@@ -90,7 +89,7 @@ test('reads at which stage the gate held a run back, and what it would take', as
   expect(await details.locator('li.bad').allTextContents()).toEqual([expect.stringContaining('needs_approval_if')])
   await details.getByText('its context then').waitFor()
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('reads why a reflex was sure of a decision: what spoke for it, what against it, and where it was wrong', async () => {
@@ -121,7 +120,7 @@ test('reads why a reflex was sure of a decision: what spoke for it, what against
   expect(await page.getByRole('link', { name: 'line-7' }).getAttribute('href')).toContain(`/traces/${'b'.repeat(32)}`)
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 const SURE_REASON = 'tool block has 380 points more than a decision that it leaves to the slow path, and needs 90.'
@@ -170,7 +169,7 @@ test('says on the overview what reflexes avoided in 30 days, and the most that t
   await page.getByText('The last 30 days: reflexes avoided $12.50, and at most 3 acts (95 % sure).').waitFor()
   expect(names).toEqual(['reflexes.saved_cost_usd', 'reflexes.most_missed'])
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('replays a trace, and asks what would have happened without a reflex', async () => {
@@ -206,7 +205,7 @@ test('replays a trace, and asks what would have happened without a reflex', asyn
   await page.reload()
   await dialog.getByLabel('Change').waitFor()
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('decides a range of a scope again with another setting, by an address that brings the report back', async () => {
@@ -230,7 +229,7 @@ test('decides a range of a scope again with another setting, by an address that 
     .waitFor()
   expect(await page.getByLabel('Scope').inputValue()).toBe(SCOPE)
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('says that a replay of a range failed when its answer ends before a report', async () => {
@@ -242,7 +241,7 @@ test('says that a replay of a range failed when its answer ends before a report'
   await page.getByText('The answer ended early.').waitFor()
   expect(await decide.isEnabled()).toBe(true)
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('exports a trace as a file, which the server replays', async () => {
@@ -253,7 +252,7 @@ test('exports a trace as a file, which the server replays', async () => {
   expect(file.suggestedFilename()).toBe(`trace-${block.trace_id}.json`)
   const body = JSON.parse(await readFile(await file.path(), 'utf8')) as object
   expect(await ask(dashboard.url, '/v1/replay', { body })).toMatchObject({ trace_id: block.trace_id, equivalent: true })
-  await close(page)
+  await closePages(page)
 })
 
 test('downloads the receipt of a trace, which is checked without the server', async () => {
@@ -263,7 +262,7 @@ test('downloads the receipt of a trace, which is checked without the server', as
   const file = await download
   expect(file.suggestedFilename()).toBe(`receipt-${block.trace_id}.json`)
   expect(await reflex(['verify', await file.path()])).toMatchObject({ code: 0 })
-  await close(page)
+  await closePages(page)
 })
 
 test('downloads the incident of a trace: the traces around it, with their receipts', async () => {
@@ -280,7 +279,7 @@ test('downloads the incident of a trace: the traces around it, with their receip
     recording: expect.anything(),
     receipt: expect.any(String),
   })
-  await close(page)
+  await closePages(page)
 })
 
 test('shows where each argument of a call comes from, in its trace and to whoever approves it', async () => {
@@ -315,7 +314,7 @@ test('shows where each argument of a call comes from, in its trace and to whoeve
   await origin('cc', 'in doubt, model').waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('shows where the arguments of all steps of a run come from, on its span, and to whoever approves it', async () => {
@@ -332,7 +331,7 @@ test('shows where the arguments of all steps of a run come from, on its span, an
   await page.getByRole('heading', { name: 'Where the arguments of 1, ' }).waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('offers a rule that follows from what people approved, which a person accepts', async () => {
@@ -366,7 +365,7 @@ test('offers a rule that follows from what people approved, which a person accep
   const { settings: changed } = await ask<{ settings: object }>(dashboard.url, scopePath(scope))
   expect(changed).toMatchObject({ trusted_text: [{ in: 'ws.message', what: ['to'], tools: ['http.send'] }] })
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('walks a trace of a thousand spans by the keyboard, of which only those in view are in the document', async () => {
@@ -385,7 +384,7 @@ test('walks a trace of a thousand spans by the keyboard, of which only those in 
   await page.keyboard.press('ArrowLeft')
   await expect.poll(() => tree.getByRole('treeitem').count()).toBe(1)
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 const spanId = (number: number): string => number.toString(16).padStart(16, '0')
@@ -424,7 +423,7 @@ test('compares two versions of a reflex, promotes the newer one with a reason, a
   await dialog.getByRole('button', { name: 'Demote' }).click()
   await newest.getByText('shadow').waitFor()
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('evaluates a reflex on recordings', async () => {
@@ -434,7 +433,7 @@ test('evaluates a reflex on recordings', async () => {
   await page.getByText(/of [\d,]+, [\d,]+ not comparable/).waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('reads a skill, tests it, and sees in a dry run which stage refuses', async () => {
@@ -457,7 +456,7 @@ test('reads a skill, tests it, and sees in a dry run which stage refuses', async
   expect(await audit(page)).toEqual([])
   await page.getByRole('listitem').filter({ hasText: 'policy:' }).getByText('failed').waitFor()
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('says on the page of a skill what its author hardly meant', async () => {
@@ -470,7 +469,7 @@ test('says on the page of a skill what its author hardly meant', async () => {
   await page.getByText(`${path}: inputs.reason == "a" && inputs.reason == "b" can never hold`).waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('starts a run of learning, and reads what it answered', async () => {
@@ -492,7 +491,7 @@ test('starts a run of learning, and reads what it answered', async () => {
     .waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('rejects what a run has learned, with a reason, after a look at its evidence', async () => {
@@ -513,7 +512,7 @@ test('rejects what a run has learned, with a reason, after a look at its evidenc
   const { versions } = await ask<{ versions: object[] }>(dashboard.url, `/v1/reflexes/${REFLEX}`)
   expect(versions[0]).toMatchObject({ version: 2, state: 'retired', state_reason: 'it blocks too early' })
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('reads how sure a decision model was, and why it left an event to a turn', async () => {
@@ -527,7 +526,7 @@ test('reads how sure a decision model was, and why it left an event to a turn', 
     .getByRole('button', { name: /^decide / })
     .waitFor()
   expect(faults).toEqual([])
-  await close(page)
+  await closePages(page)
 })
 
 test('shows a viewer everything and names the role that a change needs', async () => {
@@ -535,5 +534,5 @@ test('shows a viewer everything and names the role that a change needs', async (
   const { page } = await dashboard.open(`/reflexes/${REFLEX}?tab=code`, { key })
   await page.getByText('To change a state needs the role operator').waitFor()
   expect(await page.getByRole('button', { name: 'Promote' }).count()).toBe(0)
-  await close(page)
+  await closePages(page)
 })

@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { launchChromium } from '../../../cli/lib/chromium.ts'
 import { ask, eventually, scopePath } from '../api.ts'
-import { faultsOf, openPage } from './harness.ts'
+import { closePages, faultsOf, openPage } from './harness.ts'
 
 const BLOCKED = '203.0.113.45'
 const NETWORK = '198.51.100.0/24'
@@ -55,7 +55,7 @@ test('a key without the role operator learns which role the approvals need', asy
     await page.getByText(`This page needs the role ${role}. The key watcher has: viewer.`).waitFor()
   }
   expect((await fetch(`${url}${scopePath('demo/failing')}`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(403)
-  await page.context().close()
+  await closePages(page)
 })
 
 test('a newcomer finds why an address was blocked, approves a network block, retries the dead letter, and asks what a reflex change would have done', async () => {

@@ -74,6 +74,14 @@ export async function openPage(browser: Browser, url: string, path: string, { th
   return { page, faults }
 }
 
+/** Closes sessions. No route answers a page that is gone. */
+export async function closePages(...pages: Page[]): Promise<void> {
+  for (const page of pages) {
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await page.context().close()
+  }
+}
+
 /** `Failed to load resource` is a response that the page handles, such as a 403. */
 export function faultsOf(page: Page, url: string): string[] {
   const faults: string[] = []

@@ -1,11 +1,10 @@
-import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
 import type { FoundListing } from '../../../src/features/market/contract/listing.ts'
 import { agreementsNeeded } from '../../../src/reflexes/promotion.ts'
 import { ask, eventually, scopePath } from '../api.ts'
 import { scriptedModel } from '../scripted-model.ts'
-import { flawsOf, startDashboard, type Dashboard } from './harness.ts'
+import { closePages, flawsOf, startDashboard, type Dashboard } from './harness.ts'
 
 const PARIS = 'shop/paris'
 const BERLIN = 'shop/berlin'
@@ -76,7 +75,6 @@ async function say(url: string, scope: string, content: string): Promise<Decided
   return (await ask<{ events: Decided[] }>(url, `${scopePath(scope)}/events?wait=outcome`, { body })).events
 }
 
-const close = (...pages: Page[]) => Promise.all(pages.map((page) => page.context().close()))
 const accountPage = (id: string): string => `/market?account=${encodeURIComponent(id)}`
 
 test('a stranger can buy a reflex in the dashboard and read in its trace what it saved', async () => {
@@ -132,7 +130,7 @@ test('a stranger can buy a reflex in the dashboard and read in its trace what it
   await page.getByRole('region', { name: 'Statement' }).getByText('−30').first().waitFor()
   await page.getByRole('region', { name: 'Deals' }).getByText('buys').waitFor()
   expect({ bought: faults, sold: seller.faults }).toEqual({ bought: [], sold: [] })
-  await close(page, seller.page)
+  await closePages(page, seller.page)
 })
 
 test('a stranger proposes a contract, the other side accepts it, a call is paid, disputed with its trace, and it is ended', async () => {
@@ -172,5 +170,5 @@ test('a stranger proposes a contract, the other side accepts it, a call is paid,
   await disputes.getByRole('link', { name: /^[0-9a-f]{32}$/ }).click()
   await page.getByRole('button', { name: /^genesis_contracts\.invoke: ok/ }).waitFor()
   expect({ proposed: faults, accepted: other.faults }).toEqual({ proposed: [], accepted: [] })
-  await close(page, other.page)
+  await closePages(page, other.page)
 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { FAILING_CONDITION } from '../../../cli/demo/run.ts'
 import { ask, eventually, scopePath } from '../api.ts'
-import { audit, startDashboard, type Dashboard } from './harness.ts'
+import { audit, closePages, startDashboard, type Dashboard } from './harness.ts'
 
 let dashboard: Dashboard
 beforeAll(async () => {
@@ -32,7 +32,7 @@ test('the first page begins with what needs somebody, and the menu counts it; it
   await menu.getByRole('link', { name: 'Skills' }).click()
   await page.getByRole('heading', { level: 1, name: 'Skills' }).waitFor()
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('the first page names a model that does not answer and tools that fail, and the scope asks the model at once', async () => {
@@ -68,7 +68,7 @@ test('the first page names a model that does not answer and tools that fail, and
   await page.getByText('The scope did not wait for the model any more.').waitFor()
   await page.unrouteAll({ behavior: 'ignoreErrors' })
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('costs are shown by scope, model and reflex, and sorted by the address', async () => {
@@ -87,7 +87,7 @@ test('costs are shown by scope, model and reflex, and sorted by the address', as
   await page.getByRole('region', { name: 'Costs by reflex' }).getByRole('link', { name: 'ssh-brute-force' }).waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('Ctrl-K finds scopes, pages and traces; other keys move through lists, search, and are explained', async () => {
@@ -125,7 +125,7 @@ test('Ctrl-K finds scopes, pages and traces; other keys move through lists, sear
   await dialog.getByRole('link', { name: 'reflex Block the address where line has "root"' }).click()
   await page.getByRole('heading', { level: 1, name: 'Block the address where line has "root"' }).waitFor()
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('an edited copy of a dead letter is sent in its place', async () => {
@@ -145,7 +145,7 @@ test('an edited copy of a dead letter is sent in its place', async () => {
   expect(await page.getByRole('alert').allTextContents()).toEqual([])
   await eventually(async () => (await letters()).length === 0, 'the letter is discarded')
   await page.getByText('There is no dead letter.').waitFor()
-  await page.context().close()
+  await closePages(page)
 })
 
 const letters = async (): Promise<string[]> => {
@@ -175,7 +175,7 @@ test('a key is shown once, works, and does not after it was revoked', async () =
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
   await page.getByText('No key was created yet.').waitFor()
   expect(await works()).toBe(401)
-  await page.context().close()
+  await closePages(page)
 })
 
 test('what people did is listed, and filtered by the address', async () => {
@@ -191,7 +191,7 @@ test('what people did is listed, and filtered by the address', async () => {
   expect(await page.getByLabel('Since').inputValue()).toBe('2020-01-01T00:00')
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('a filter is saved under a name, which the address and the browser keep, and is forgotten again', async () => {
@@ -216,7 +216,7 @@ test('a filter is saved under a name, which the address and the browser keep, an
   expect(await views.getByLabel('Name of this view').inputValue()).toBe('Shared')
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('alerts of the sweep are listed, filtered by the address, and counted by the first page', async () => {
@@ -240,7 +240,7 @@ test('alerts of the sweep are listed, filtered by the address, and counted by th
   await page.waitForURL(/name=tool-failing/)
   await page.getByText('No alert matches.').waitFor()
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('many dead letters are discarded and retried at once', async () => {
@@ -273,7 +273,7 @@ test('many dead letters are discarded and retried at once', async () => {
   await page.getByText('No dead letter matches the filter.').waitFor()
   await eventually(async () => (await left()) === 0, 'both are retried')
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('dead letters are grouped by error, and a group is retried by the server while its progress is shown', async () => {
@@ -301,7 +301,7 @@ test('dead letters are grouped by error, and a group is retried by the server wh
   await page.getByText('No dead letter matches the filter.').waitFor()
   await eventually(async () => (await left()) === 0, 'both are retried')
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('an incident leads from its log lines to their traces, is closed with a reason, and a block is lifted', async () => {
@@ -326,5 +326,5 @@ test('an incident leads from its log lines to their traces, is closed with a rea
   const { items } = await ask<{ items: { address: string }[] }>(dashboard.url, '/v1/blocks')
   expect(items.map(({ address }) => address)).not.toContain('203.0.113.45')
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })

@@ -6,7 +6,7 @@ import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, eventually, scopePath, stateOf, wholeLog } from '../api.ts'
 import { gate, scriptedModel } from '../scripted-model.ts'
-import { audit, startDashboard, type Dashboard } from './harness.ts'
+import { audit, closePages, startDashboard, type Dashboard } from './harness.ts'
 
 const model = await scriptedModel(async function* (question) {
   if (question.includes('send three mails')) {
@@ -60,7 +60,7 @@ test('somebody finds a scope by a part of its name, and opens it', async () => {
   await page.getByRole('heading', { level: 1, name: 'chat/needle' }).waitFor()
   await live(page)
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody scrolls through ten thousand scopes, of which the page holds only those in view', async () => {
@@ -93,7 +93,7 @@ test('somebody scrolls through ten thousand scopes, of which the page holds only
   }, 'the last scope is shown')
   await page.getByText('10,000 shown').waitFor()
   expect(await page.getByRole('table').getByRole('row').count()).toBeLessThan(100)
-  await page.context().close()
+  await closePages(page)
 })
 
 test('the log reads as sentences while events happen, and each line leads to its trace', async () => {
@@ -114,7 +114,7 @@ test('the log reads as sentences while events happen, and each line leads to its
     .getByText('"You said Good morning."')
     .waitFor()
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('on a phone, an entry of the log is whole: its time, its kind, its sentence and the link to its trace', async () => {
@@ -132,7 +132,7 @@ test('on a phone, an entry of the log is whole: its time, its kind, its sentence
   }
   // The list reckons with rows of this height.
   expect((await entry.boundingBox())?.height).toBe(54)
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody shows some kinds alone, by a link that can be shared', async () => {
@@ -155,7 +155,7 @@ test('somebody shows some kinds alone, by a link that can be shared', async () =
   await page.getByRole('button', { name: 'turn-ended ✕' }).click()
   await eventually(async () => (await shownKinds(page)).join() === 'event-ended,event-ended,event-ended', 'one kind is left out again')
   expect(page.url()).toContain('kind=event-ended')
-  await page.context().close()
+  await closePages(page)
 })
 
 test('an entry of a kind that the page does not know is shown as it is', async () => {
@@ -172,8 +172,7 @@ test('an entry of a kind that the page does not know is shown as it is', async (
   const line = lines(page).filter({ hasText: 'star-aligned' })
   await line.getByText('"omen":"good","stars":7').waitFor()
   expect(faults).toEqual([])
-  await page.unrouteAll({ behavior: 'ignoreErrors' })
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody pauses the log: nothing moves until they continue, and then nothing is missing', async () => {
@@ -190,7 +189,7 @@ test('somebody pauses the log: nothing moves until they continue, and then nothi
   const all = await wholeLog(dashboard.url, scope)
   await eventually(async () => (await lines(page).count()) === all.length, 'all entries are shown')
   expect(await shownKinds(page)).toEqual(all.map(({ kind }) => kind))
-  await page.context().close()
+  await closePages(page)
 })
 
 test('who reads older entries keeps their place while new ones arrive, and reaches the first one', async () => {
@@ -220,7 +219,7 @@ test('who reads older entries keeps their place while new ones arrive, and reach
   await page.getByRole('button', { name: 'Go to the newest' }).click()
   const isAtEnd = () => inside(frame, ({ scrollTop, clientHeight, scrollHeight }) => scrollTop + clientHeight >= scrollHeight - 1)
   await eventually(isAtEnd, 'the end is shown')
-  await page.context().close()
+  await closePages(page)
 })
 
 test('the server is killed and comes back: the page says so, and the log continues without a gap or a duplicate', async () => {
@@ -238,7 +237,7 @@ test('the server is killed and comes back: the page says so, and the log continu
   await eventually(async () => (await lines(page).count()) === all.length, 'all entries are shown')
   expect(await shownKinds(page)).toEqual(all.map(({ kind }) => kind))
   expect(await page.getByText('The server does not answer.').isVisible()).toBe(false)
-  await page.context().close()
+  await closePages(page)
 })
 
 const hostile = {
@@ -276,7 +275,7 @@ test('hostile content is shown as text in every part of the page', async () => {
   )
   expect(await page.evaluate<boolean>(`/[\\u202E\\u001b]/.test(document.body.textContent)`)).toBe(false)
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody looks at the context as it was after an earlier entry, and returns to now', async () => {
@@ -300,7 +299,7 @@ test('somebody looks at the context as it was after an earlier entry, and return
   await page.getByText('The context holds no events.').waitFor()
   await page.getByRole('button', { name: 'Back to now' }).click()
   await page.getByText('"content":"second"').waitFor()
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody changes settings by the form: it helps, says what is wrong, and restores a default', async () => {
@@ -335,7 +334,7 @@ test('somebody changes settings by the form: it helps, says what is wrong, and r
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await eventually(async () => (await settingsOf())['max_attempts'] === 7, 'the patch is applied')
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody sets a timer, sees its next tick, and cancels it', async () => {
@@ -358,7 +357,7 @@ test('somebody sets a timer, sees its next tick, and cancels it', async () => {
     .first()
     .waitFor()
   expect(await ask(dashboard.url, `${scopePath(scope)}/timers`)).toEqual({ items: [], next_cursor: null })
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody sends an event of a recent type: the receipt is shown, then the outcome; what nothing matched says so', async () => {
@@ -382,7 +381,7 @@ test('somebody sends an event of a recent type: the receipt is shown, then the o
   await dialog.getByLabel('Close').click()
   await page.getByRole('table').getByText('Nothing matched: no filter of the agent passed it').waitFor()
   expect((await stateOf(dashboard.url, scope)).counters).toMatchObject({ accepted: 3, completed: 2, ignored: 1 })
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody cancels the turn in flight, with a reason', async () => {
@@ -403,7 +402,7 @@ test('somebody cancels the turn in flight, with a reason', async () => {
   expect((await stateOf(dashboard.url, scope)).counters).toMatchObject({ cancelled: 1, completed: 0 })
   model.script = script
   never.open()
-  await page.context().close()
+  await closePages(page)
 })
 
 test('the chain shows in which order an event is decided on, and which parts act', async () => {
@@ -414,7 +413,7 @@ test('the chain shows in which order an event is decided on, and which parts act
   const stages = await page.locator('.chain h2').allTextContents()
   expect(stages).toEqual(['Filters', 'Reflex 1: not-there', 'Turn'])
   await page.getByText('no version of reflex not-there is active or in shadow').waitFor()
-  await page.context().close()
+  await closePages(page)
 })
 
 test('the tools of a scope are listed with the arguments that decide where a call goes, and who says so', async () => {
@@ -427,7 +426,7 @@ test('the tools of a scope are listed with the arguments that decide where a cal
   await row('http.mail').getByText('whom (assumed)').waitFor()
   await row('http.told').getByText('none', { exact: true }).waitFor()
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('somebody approves some of the calls that a turn left to them: only the boxes that stay checked are made', async () => {
@@ -461,7 +460,7 @@ test('somebody approves some of the calls that a turn left to them: only the box
   const { items } = await ask<{ items: object[] }>(dashboard.url, `/v1/approvals?scope=${encodeURIComponent(scope)}`)
   expect(items).toMatchObject([{ kind: 'calls', status: 'approved', edits: { 2: null } }])
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
   mails.close()
 })
 
@@ -485,7 +484,7 @@ test('a scope is paused and resumed, and its reflexes are switched off and on', 
   await page.getByRole('button', { name: 'Switch greet off' }).waitFor()
   expect(await setting()).toBeUndefined()
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('a scope says why its budget allows no call of its model', async () => {
@@ -502,8 +501,7 @@ test('a scope says why its budget allows no call of its model', async () => {
   await page.getByText('No model call: the model <b>x</b> has no price').waitFor()
   expect(await audit(page)).toEqual([])
   expect(faults).toEqual([])
-  await page.unrouteAll({ behavior: 'ignoreErrors' })
-  await page.context().close()
+  await closePages(page)
 })
 
 test('a viewer sees which role each change needs', async () => {
@@ -524,7 +522,7 @@ test('a viewer sees which role each change needs', async () => {
   await page.goto(`${dashboard.url}${pageOf('team/other')}`)
   await page.getByRole('alert').getByText('(403)').first().waitFor()
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('a log of 500 entries a second is followed to its end, with only the lines in view in the document', async () => {
@@ -552,7 +550,7 @@ test('a log of 500 entries a second is followed to its end, with only the lines 
   )
   expect(await lines(page).count()).toBeLessThan(100)
   expect(faults).toEqual([])
-  await page.context().close()
+  await closePages(page)
 })
 
 const entry = (seq: number) => ({

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN_KEY } from '../api.ts'
-import { faultsOf, startDashboard, type Dashboard } from './harness.ts'
+import { closePages, faultsOf, startDashboard, type Dashboard } from './harness.ts'
 
 let dashboard: Dashboard
 beforeAll(async () => {
@@ -53,7 +53,7 @@ test('the overview loads at most 25 kB of script, any other link 48 kB, all page
   const all = readdirSync(ASSETS)
   expect(gzipped(all.filter((file) => file.endsWith('.css')))).toBeLessThanOrEqual(8000)
   expect(gzipped(all.filter((file) => file.endsWith('.js')))).toBeLessThanOrEqual(90_000)
-  await page.context().close()
+  await closePages(page)
 })
 
 test.each([
@@ -74,7 +74,7 @@ test('a list whose events are in part away says so, and shows the others', async
     'EVENTS_DB_1 did not answer: what only they have is missing here.',
     'DB 7 cannot be read: the events in these packs are missing here.',
   ])
-  await page.context().close()
+  await closePages(page)
 })
 
 test('the page is served with a strict policy, and a script that is injected does not run', async () => {
@@ -95,7 +95,7 @@ test('the page is served with a strict policy, and a script that is injected doe
     return 'injected' in window
   })()`)
   expect(ran).toBe(false)
-  await page.context().close()
+  await closePages(page)
 })
 
 test('the documentation is at /docs without a key, and its search leads to a section', async () => {
@@ -125,5 +125,5 @@ test('a server that goes away is reported, and what is shown is loaded again whe
   await page.getByText('The server does not answer. What you see').waitFor({ state: 'detached' })
   await page.getByRole('alert').first().waitFor({ state: 'detached' })
   expect(await page.getByRole('heading', { level: 1, name: 'Now' }).isVisible()).toBe(true)
-  await page.context().close()
+  await closePages(page)
 })
