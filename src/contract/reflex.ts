@@ -98,6 +98,12 @@ export const agentOwner = (scope: string): string => `${AGENT}${scope}`
 /** The scope whose agent owns it; null if a key does. */
 export const scopeOfOwner = (owner_id: string): string | null => (owner_id.startsWith(AGENT) ? owner_id.slice(AGENT.length) : null)
 
+/** Learning registers a reflex beside an active one under a further id: `ID.g2`, `ID.g3`. */
+export const generationId = (id: string, generation: number): string => (generation === 1 ? id : `${id}.g${generation}`)
+
+/** The id without its generation. */
+export const firstGenerationOf = (id: string): string => id.replace(/\.g\d+$/, '')
+
 export const reflexReference = z.strictObject({
   id: reflexId,
   version: reflexVersionNumber.optional().describe('Unset: follows the reflex, whichever version is active or in shadow.'),

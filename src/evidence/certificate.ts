@@ -32,7 +32,7 @@ import {
 const VALID_MS = 90 * 86_400_000
 
 type Least = Certificate['least']
-/** `others`: of the type and risk of the decision. */
+/** `others`: the counts for the risk of the decision. */
 type When = { seq: number; at: number; teacher: Teacher; least?: Least; others?: CountsOfOthers | undefined }
 /** A certificate holds for a slow path, a meaning of words, and the bounds of the settings. */
 type Ground = { at: number; teacher: Teacher; replies?: string | undefined; least?: Least | undefined }

@@ -105,7 +105,7 @@ export const withStratum = <Of extends Pick<Certificate, 'strata'>>(before: Of, 
 type CountedDecision = { seq: number; at: number; agreed: boolean; signs?: readonly string[] | undefined; again?: boolean | undefined }
 
 /** True if another reflex has counted the agreement among all acts: it counts there once. */
-export const isAgain = ({ agreed, again }: CountedDecision): boolean => agreed && again === true
+export const isAgain = ({ agreed, again }: Pick<CountedDecision, 'agreed' | 'again'>): boolean => agreed && again === true
 
 export const counted = ({ signs: known, ...before }: Stratum, { seq, at, agreed, signs, again }: CountedDecision): Stratum => ({
   ...before,
@@ -113,7 +113,7 @@ export const counted = ({ signs: known, ...before }: Stratum, { seq, at, agreed,
   k: before.k + (agreed ? 1 : 0),
   from: before.n === 0 ? { seq, at } : before.from,
   to: { seq, at },
-  ...(isAgain({ seq, at, agreed, again }) && { again: (before.again ?? 0) + 1 }),
+  ...(isAgain({ agreed, again }) && { again: (before.again ?? 0) + 1 }),
   ...(before.act !== REST && signs && (known || before.n === 0) && { signs: countSigns(known ?? {}, signs) }),
 })
 

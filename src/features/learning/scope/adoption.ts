@@ -5,7 +5,7 @@ import { limits } from '../../../base/limits.ts'
 import type { Refused } from '../../../base/result.ts'
 import type { Foreseen } from '../../../contract/certificate.ts'
 import type { Adoption, LearnedVersion } from '../contract/learner-api.ts'
-import { agentOwner, type ReflexReference, type ReflexVersion } from '../../../contract/reflex.ts'
+import { agentOwner, generationId, type ReflexReference, type ReflexVersion } from '../../../contract/reflex.ts'
 import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'
 import { dryRun } from '../../../reflexes/run-reflex.ts'
 import { checkReflex } from '../../../reflexes/static-check.ts'
@@ -75,7 +75,7 @@ export class Adopting {
     // Ids are the deployment's, and other scopes decide the same.
     const own = `${name}.${createHash('sha256').update(scope).digest('hex').slice(0, 8)}`
     for (let generation = 1; ; generation += 1) {
-      const id = generation === 1 ? own : `${own}.g${generation}`
+      const id = generationId(own, generation)
       const versions = await storedReflexVersions(storeOf(env), id)
       const same = versions.find((one) => one.hash === hash)
       const known = same ? await storedReflex(storeOf(env), id, same.version) : null

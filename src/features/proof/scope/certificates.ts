@@ -1,5 +1,6 @@
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { Certificate, CertificateChange, Foreseen, Teacher } from '../../../contract/certificate.ts'
+import { firstGenerationOf } from '../../../contract/reflex.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import {
   allow,
@@ -132,7 +133,7 @@ export class Certificates {
     const isLearned = learned.some((one) => nameOf(one) === nameOf(version))
     if (!isLearned && !others) return {}
     const { replies } = this.#parts.settings().learning
-    const newest = isLearned ? newestOf(learned, familyOf(version)) : []
+    const newest = isLearned ? newestBeside(learned, version.id) : []
     const inForce = newest
       .flatMap((one) => this.of(one) ?? [])
       .filter((one) => expiry(one, { at, teacher: this.teacher, replies }) === null)
@@ -261,12 +262,10 @@ type Logged = {
 
 const nameOf = ({ id, version }: CertifiedName): string => `${id}@${version}`
 
-/** Learning names what follows an active reflex by its id and `.g2`, `.g3`. */
-const familyOf = ({ id }: CertifiedName): string => id.replace(/\.g\d+$/, '')
-
-/** The newest version of each reflex that is not of the family. */
-function newestOf(learned: readonly CertifiedName[], family: string): CertifiedName[] {
+/** The newest version of each reflex that is no generation of this id. */
+function newestBeside(learned: readonly CertifiedName[], id: string): CertifiedName[] {
+  const first = firstGenerationOf(id)
   const newest = new Map<string, CertifiedName>()
   for (const one of learned) if (one.version > (newest.get(one.id)?.version ?? 0)) newest.set(one.id, one)
-  return Array.from(newest.values()).filter((one) => familyOf(one) !== family)
+  return Array.from(newest.values()).filter((one) => firstGenerationOf(one.id) !== first)
 }
