@@ -123,7 +123,8 @@ function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, {
 
 /** Maximum depth of reflexes that react to each other's events. */
 const DEEPEST = 10
-const EMITTED = /^[0-9a-f]{32}-(\d+)$/
+/** The inbox adds to an id that somebody has sent. */
+const EMITTED = /^[0-9a-f]{32}-(\d+)(?:$|:)/
 
 /**
  * Derives a child event with a deterministic id that encodes the reflex depth. Its target is this

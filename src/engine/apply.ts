@@ -16,6 +16,8 @@ export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'set
   features: readonly ScopeFeature[]
   actions: Pick<Actions, 'queue' | 'atOnce'>
 }
+/** Ways on which events come from outside the scope. */
+export const OUTSIDE: ReadonlySet<Via | null> = new Set<Via>(['http', 'queue', 'socket'])
 /**
  * `via` is null for events that are already stored. `agent` is the name of the scope's agent.
  * `holds`: events that wait for a turn are stored with its end, if it ends within the task.
@@ -112,6 +114,7 @@ function record(
     stored: one,
     in_context,
     chain_seq: seqs[0] ?? null,
+    sent: OUTSIDE.has(via),
     ...stateAfter(decision, { fired_seq, no_turn, asks }),
   }
   return { decision, row, fired_seq, arrival, asks }

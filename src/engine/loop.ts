@@ -3,7 +3,7 @@ import type { Clean } from '../base/secrets.ts'
 import type { Via } from '../contract/log-entry.ts'
 import type { Accepted } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
-import { apply, type ApplyParts } from './apply.ts'
+import { apply, OUTSIDE, type ApplyParts } from './apply.ts'
 import type { Next } from './feature.ts'
 import { CALLER, together, type GuardedWork, type Guard } from './upkeep/guard.ts'
 import { inBackground } from './log/failures.ts'
@@ -24,9 +24,6 @@ const PERCEIVE_BATCH = 1000
 const MOST_HOPS = 100
 const never = () => false
 const STORED = { via: null, holds: never }
-/** Ways on which events come from outside the scope. */
-const OUTSIDE: ReadonlySet<Via> = new Set(['http', 'queue', 'socket'])
-
 /**
  * The path of an event through its scope:
  *
@@ -90,27 +87,30 @@ export class Loop {
     if (rows !== null) return { ok: false, reason: 'inbox_full', depth: inbox.open, limit, rows }
     // The caller handles a failure, unless the scope's own turn or reflex publishes.
     const of = via === 'agent' || via === 'reflex' ? undefined : CALLER
-    const { fresh, next } = unit((unit) => {
-      const fresh = inbox.fresh(OUTSIDE.has(via) ? events.map((event) => this.#heard(event)) : events)
+    const { arrived, fresh, next } = unit((unit) => {
+      const arrived = OUTSIDE.has(via) ? this.#heard(events) : inbox.named(unit, events)
+      const fresh = inbox.fresh(arrived)
       budget.money()?.noteRows(unit)
       unit.count({ accepted: fresh.length, duplicates: events.length - fresh.length })
-      return { fresh: new Set(fresh.map(({ event }) => event.id)), next: this.#react(unit, fresh, { via, holds }) }
+      return { arrived, fresh: new Set(fresh.map(({ event }) => event.id)), next: this.#react(unit, fresh, { via, holds }) }
     }, of)
     this.follow(next)
-    return { ok: true, receipts: view.receipts(events, fresh) }
+    return { ok: true, receipts: view.receipts(arrived, fresh) }
   }
 
   /**
-   * Marks an event whose answer reaches somebody who did not send it, or who sent it another way
+   * Marks events whose answer reaches somebody who did not send them, or who sent them another way
    * and listens on a socket.
    */
-  #heard(event: Clean<Event>): Clean<Event> {
+  #heard(events: readonly Clean<Event>[]): readonly Clean<Event>[] {
     const { sockets, settings } = this.#parts
-    const { heard, sender } = event.meta
-    if (heard) return event
-    const isChat = event.type === 'ws.message' ? sockets.count > 0 : sender !== undefined && sockets.hears(sender)
-    const isHeard = isChat || settings().webhooks.some(({ on }) => on.includes('event.ended'))
-    return isHeard ? { ...event, meta: { ...event.meta, heard: true } } : event
+    return events.map((event) => {
+      const { heard, sender } = event.meta
+      if (heard) return event
+      const isChat = event.type === 'ws.message' ? sockets.count > 0 : sender !== undefined && sockets.hears(sender)
+      const isHeard = isChat || settings().webhooks.some(({ on }) => on.includes('event.ended'))
+      return isHeard ? { ...event, meta: { ...event.meta, heard: true } } : event
+    })
   }
 
   /** Perceives stored events again, after a filter failed or the settings changed. */

@@ -1,8 +1,9 @@
 import type { Requested } from '../../contract/log-entry.ts'
-import type { Event } from '../../core/event.ts'
+import { type Event, randomHex } from '../../core/event.ts'
 import { eventStatements, type Backoff } from '../../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
 import type { Clean } from '../../base/secrets.ts'
+import { jsonHash } from '../../base/hash.ts'
 import { byteLength, jsonChunks } from '../../base/json.ts'
 import type { Database, ScopeRow, Unit } from '../../kernel/unit.ts'
 import { eventHead } from '../log/spans.ts'
@@ -28,6 +29,7 @@ const OWN = /^(?:turn|reflex):/
 /** The last assigned `seq`, and the time before which all forgotten events were accepted, in ms. */
 const FLOOR = 'inbox_floor'
 type Floor = { last: number; before: number }
+const SECRET = 'inbox_secret'
 
 /**
  * The scope's durable EventStore: core's SQL statements in the scope's own transactions (G1, G3).
@@ -79,6 +81,22 @@ export class Inbox {
     return Array.from(byId.values(), (event, index) => {
       return { seq: this.#last + 1 + index, attempts: 0, event, text: JSON.stringify(event) }
     })
+  }
+
+  /**
+   * Gives events that a scope made other ids where somebody has sent those, so that none is taken
+   * for a duplicate. A new id is the same each time, and nobody can send it first.
+   */
+  named(unit: Unit, events: readonly Clean<Event>[]): readonly Clean<Event>[] {
+    const ids = events.map(({ id }) => id)
+    const sql = 'SELECT id FROM events WHERE sent = 1 AND id IN (SELECT value FROM json_each(?1))'
+    const sent = new Set(unit.allOf<{ id: string }>(ids, sql).map(({ id }) => id))
+    if (sent.size === 0) return events
+    const secret = this.#database.read(SECRET, randomHex(16))
+    unit.write(SECRET, secret)
+    return events.map((event) =>
+      sent.has(event.id) ? { ...event, id: `${event.id.slice(0, 95)}:${jsonHash([secret, event.id], 32)}` } : event,
+    )
   }
 
   /** An empty inbox accepts any batch; otherwise one above the limit could never enter. */
@@ -322,6 +340,7 @@ export type ArrivedEvent = {
   in_context: boolean
   outcome: Outcome | null
   chain_seq: number | null
+  sent: boolean
 }
 /** `ended_at`: the time of its end, if that is later than its acceptance. */
 type EventRow = ArrivedEvent & { ended_at?: number }
@@ -330,11 +349,11 @@ type EventRow = ArrivedEvent & { ended_at?: number }
  * Parameters: a JSON array of rows from `rowOf`, and the time of acceptance. Materialized, since
  * SQLite would extract the event's JSON again for each of its columns.
  */
-const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, ack_token, lease_until, chain_seq, attempts)
+const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, ack_token, lease_until, chain_seq, attempts, sent)
   WITH row AS MATERIALIZED (SELECT value, value->5 AS event FROM json_each(?1))
   SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
     value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN coalesce(value->>7, ?2) END, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
-    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4, value->>6 FROM row`
+    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4, value->>6, value->>8 FROM row`
 
 /** Parameters: a JSON array of `[seq, status, in_context, outcome, chain_seq]`, and the time. */
 export const updateRows = `UPDATE events SET status = row.value->>1, in_context = row.value->>2, outcome = row.value->>3,
@@ -343,9 +362,9 @@ export const updateRows = `UPDATE events SET status = row.value->>1, in_context 
     lease_until = CASE row.value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END
   FROM json_each(?1) AS row WHERE events.seq = row.value->>0`
 
-const rowOf = ({ stored: { seq, text, attempts }, status, in_context, outcome, chain_seq, ended_at }: EventRow): string => {
+const rowOf = ({ stored: { seq, text, attempts }, status, in_context, outcome, chain_seq, sent, ended_at }: EventRow): string => {
   const how = `${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${chain_seq}`
-  return `[${seq},${JSON.stringify(status)},${how},${text},${attempts},${ended_at ?? null}]`
+  return `[${seq},${JSON.stringify(status)},${how},${text},${attempts},${ended_at ?? null},${sent ? 1 : null}]`
 }
 
 /** The state of an event after its decision: it waits, an action holds it, or it has ended. */

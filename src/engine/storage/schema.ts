@@ -33,6 +33,8 @@ export const events = sqliteTable(
     /** Resource that the event waits for: `budget` or `model`. */
     parked: text(),
     parked_at: integer(),
+    /** 1 if somebody sent it; null if the scope or another scope made it, or before the column. */
+    sent: integer(),
   },
   (table) => [
     unique('events_id').on(table.id),

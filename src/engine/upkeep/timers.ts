@@ -1,4 +1,3 @@
-import { v7 as uuidv7 } from 'uuid'
 import { type Event, withDefaults } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
 import type { Clean, SecretHider } from '../../base/secrets.ts'
@@ -109,7 +108,7 @@ export class Timers {
       if (next === null) unit.all('DELETE FROM timers WHERE name = ?', row.name)
       else unit.all('UPDATE timers SET next_at = ?, fired = fired + ? WHERE name = ?', next, skipped ? 0 : 1, row.name)
       if (skipped) return this.#skip(unit, row)
-      const tick = { type: 'timer.tick', id: this.#tickId(row), timer_name: row.name }
+      const tick = { type: 'timer.tick', id: `timer:${row.name}:${row.next_at}`, timer_name: row.name }
       const event = withDefaults(tick, { now: row.next_at, source: `timer:${row.name}`, scope: this.#parts.scope }) as Event
       return cleanEvent(event, this.#parts.hider)
     })
@@ -124,13 +123,6 @@ export class Timers {
       const next = 'at' in schedule ? null : nextTick(schedule, now, set_at)
       if (next !== null && next < row.next_at) unit.all('UPDATE timers SET next_at = ?, set_at = ? WHERE name = ?', next, set_at, row.name)
     }
-  }
-
-  /** An event that somebody sent under the tick's own id would make the tick a duplicate. */
-  #tickId({ name, next_at }: TimerRow): string {
-    const id = `timer:${name}:${next_at}`
-    const sql = `SELECT 1 AS one FROM events WHERE id = ? AND payload->>'$.meta.sender' IS NOT NULL`
-    return this.#parts.database.first(sql, id) ? `${id}:${uuidv7()}` : id
   }
 
   #skip(unit: Unit, { name, next_at }: TimerRow): [] {

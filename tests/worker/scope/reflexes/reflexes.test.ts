@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { behaviours, effectGates, effects } from '../../../support/test-agents.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
+import { jsonHash } from '../../../../src/base/hash.ts'
 import { acting, calls, did, notes, whileAway, write } from '../../../support/reflex-chain.ts'
 import { call } from '../../../support/http.ts'
 import { freshId } from '../../../support/reflexes.ts'
@@ -267,6 +268,23 @@ describe('an action', () => {
     await until(async () => (await again.event(cause.id))?.status === 'completed', 'the cause is completed once more')
     expect(await again.context(10)).toMatchObject({ count: 2, events: context })
     expect((await again.state()).counters).toMatchObject({ accepted: 2, duplicates: 3 })
+  })
+
+  test('emits its child once although somebody sent an event under the id of the child to come', async () => {
+    const { id, scope, stub } = await acting(`
+      if (context.event.text !== 'cause') return null
+      return { action_type: 'emit_event', event: { type: 'test.note', text: 'effect' } }`)
+    const cause = note(scope, 'cause')
+    behaviours.set(scope, async () => null)
+    await send(stub, note(scope, 'forged', { id: `${jsonHash([scope, id, cause.id], 32)}-1` }))
+    await sendAndSettle(stub, cause)
+    const texts = [{ text: 'forged' }, { text: 'cause' }, { text: 'effect' }]
+    expect(await stub.context(10)).toMatchObject({ events: texts })
+    await inObject(stub, ({ storage: { sql } }) => sql.exec(`UPDATE events SET status = 'dead_lettered' WHERE id = ?`, cause.id))
+    await evict(stub)
+    await stub.reopen([cause.id], 'ops')
+    await until(async () => (await stub.event(cause.id))?.status === 'completed', 'the cause is completed once more')
+    expect((await entriesOf(stub, 'event-accepted')).filter(({ via }) => via === 'reflex')).toHaveLength(1)
   })
 
   test('may stop a thought, and preempt one', async () => {

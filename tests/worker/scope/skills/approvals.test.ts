@@ -96,6 +96,16 @@ describe('an approval', () => {
     await until(async () => (await stubOf(scope).event(`approval:${id}`))?.ended_at, 'the agent has considered it')
   })
 
+  test('tells its scope although somebody sent an event under the id of the end to come', async () => {
+    const { scope, id, decide } = await parked()
+    await stubOf(scope).configure({ approval_events: true }, 'ops')
+    await sendAndSettle(stubOf(scope), note(scope, 'forged', { id: `approval:${id}` }))
+    await decide('approve')
+    const ended = async () => (await entriesOf(stubOf(scope), 'event-accepted')).filter(({ via }) => via === 'approval')
+    await until(async () => (await ended()).length > 0, 'the event is there')
+    expect(await ended()).toMatchObject([{ event_type: 'approval.ended', event_ids: [expect.stringMatching(`^approval:${id}:`)] }])
+  })
+
   test('lets the agent answer whoever asked, once the run that a person approved has ended', async () => {
     const { scope, id, decide } = await parked()
     await stubOf(scope).configure({ approval_events: true }, 'ops')

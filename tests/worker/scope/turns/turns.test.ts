@@ -42,6 +42,21 @@ describe('accepting', () => {
     expect(accepted).toMatchObject({ receipts: [{ status: 'duplicate', trace_id: meta.trace_id }, { status: 'accepted' }] })
   })
 
+  test('what a turn publishes is accepted once although somebody sent an event under its id', async () => {
+    const [from, to] = [freshScope(), freshScope()]
+    const forged = note(to, 'forged')
+    await sendAndSettle(stubOf(to), forged)
+    behaviours.set(from, async (_context, { store }) => {
+      const published = note(to, 'published', { id: forged.id })
+      const [first] = await store.publish(published)
+      const [again] = await store.publish(published)
+      return [first?.status, again?.status, first?.id === again?.id]
+    })
+    const [ended] = await sendAndSettle(stubOf(from), note(from, 'go'))
+    expect(ended?.outcome).toMatchObject({ result: ['accepted', 'duplicate', true] })
+    expect((await stubOf(to).context(10)).events.map(textOf)).toEqual(['forged', 'published'])
+  })
+
   test('of two equal ids in one call the first is accepted and the second a duplicate', async () => {
     const scope = freshScope()
     const event = note(scope, 'first')
