@@ -22,17 +22,21 @@ function deployment({
   shared,
   clock,
   each = false,
+  written = 0,
 }: {
   own?: MoneyBudget
   shared?: MoneyBudget
   clock: { at: number }
   each?: boolean
+  written?: number
 }) {
   const kept = new Map<string, unknown>()
   const scopes = new Map<string, Money>()
   const disks = new Map<string, string>()
   const entries: unknown[] = []
   const counts = { writes: 0, questions: 0 }
+  const away = new Set<string>()
+  const held = new Map<string, Promise<void>>()
   const slow = async (turns: number) => {
     for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
   }
@@ -42,6 +46,7 @@ function deployment({
     scopes: () => [...kept.keys()].filter((key) => key.startsWith('lease:')).map((key) => key.slice(6)),
     recall: async (scope, n) => {
       await slow(3)
+      if (away.has(scope)) throw new Error('away')
       return open(scope).report(writing(scope), 'all', n)
     },
     now: () => clock.at,
@@ -64,13 +69,14 @@ function deployment({
     await slow(4)
     const answer = await object.lease(asked)
     await slow(2)
+    await held.get(asked.scope)
     return answer
   }
   const wake = (scope: string) =>
     new Money({
       database: {
         read: (_key: string, otherwise: unknown) => JSON.parse(disks.get(scope) ?? JSON.stringify(otherwise)),
-        written: 0,
+        written,
       } as never,
       scope,
       budget: () => own,
@@ -86,12 +92,12 @@ function deployment({
   }
   const reserve = (scope: string, most: number, claimed: { event: Event }[] = []) =>
     open(scope).reserve(writing(scope), { most, prompt: most / 10, model: 'm' }, claimed)
-  const settle = (scope: string, id: string | null, usd: number) => writing(scope)((unit) => open(scope).settle(unit, id, usd))
+  const settle = (scope: string, id: string | null, usd: number | null) => writing(scope)((unit) => open(scope).settle(unit, id, usd))
   const crash = (scope: string) => {
     lives.set(scope, lifeOf(scope) + 1)
     scopes.set(scope, wake(scope))
   }
-  return { open, reserve, settle, crash, lifeOf, entries, counts, slow, writing, disks }
+  return { open, reserve, settle, crash, lifeOf, entries, counts, slow, writing, disks, away, held }
 }
 
 /** A sequence of numbers below 1, by a seed. */
@@ -175,6 +181,39 @@ describe('a budget in money that scopes share', () => {
     expect(await reserve('two', 0.85)).toMatchObject({ ok: true })
     expect(await reserve('one', 0.06)).toMatchObject({ ok: false, reason: 'budget', until: clock.at + 5000 })
   })
+
+  test('uses no part that was called back before the scope had the answer with it', async () => {
+    const { reserve, slow, held } = deployment({ shared: { usd_per_day: 1 }, clock: { at: NOON } })
+    const answered = Promise.withResolvers<void>()
+    held.set('one', answered.promise)
+    const first = reserve('one', 0.2)
+    await slow(50)
+    expect(await reserve('two', 0.9)).toMatchObject({ ok: true })
+    answered.resolve()
+    expect(await first).toMatchObject({ ok: false, detail: 'another scope needed the budget all' })
+  })
+
+  test('counts the part of a scope that has not answered for a day as spent, and holds it no longer', async () => {
+    const clock = { at: NOON }
+    const { reserve, away } = deployment({ shared: { usd_per_day: 1 }, clock })
+    await reserve('gone', 0.9)
+    away.add('gone')
+    expect(await reserve('two', 0.5)).toMatchObject({ ok: false })
+    for (const [days, ok] of [
+      [1.1, false],
+      [2.2, true],
+    ] as const) {
+      clock.at = NOON + days * DAY
+      expect(await reserve('two', 0.5)).toMatchObject({ ok })
+    }
+  })
+
+  test('counts calls of a decision model, too, which nobody reserves', async () => {
+    const { open, writing, reserve } = deployment({ shared: { usd_per_day: 1 }, clock: { at: NOON } })
+    writing('one')((unit) => open('one').paid(unit, 0.9, [event('a')]))
+    expect(await reserve('one', 0.2)).toMatchObject({ ok: false, reason: 'budget' })
+    expect(await reserve('one', 0.05)).toMatchObject({ ok: true })
+  })
 })
 
 describe('a budget in money of a scope', () => {
@@ -245,6 +284,32 @@ describe('a budget in money of a scope', () => {
     clock.at += 900_001
     expect(await reserve('one', 0.8)).toMatchObject({ ok: true })
     expect(await reserve('one', 0.15)).toMatchObject({ ok: false })
+  })
+
+  test('gets back what a clock that was ahead left open', async () => {
+    const clock = { at: NOON + DAY }
+    const { reserve, crash } = deployment({ own: { usd_per_day: 1 }, clock })
+    await reserve('one', 0.8)
+    crash('one')
+    clock.at = NOON
+    expect(await reserve('one', 0.8)).toMatchObject({ ok: true })
+  })
+
+  test('counts a call whose cost is not known as the most that it may have cost', async () => {
+    const { reserve, settle } = deployment({ own: { usd_per_day: 1 }, clock: { at: NOON } })
+    const first = await reserve('one', 0.8)
+    settle('one', first.ok ? first.id : null, null)
+    expect(await reserve('one', 0.3)).toMatchObject({ ok: false })
+  })
+
+  test('is spent once as many rows are written as it allows, until the next day', () => {
+    const clock = { at: NOON }
+    const spent = (written: number) =>
+      deployment({ own: { rows_per_day: 100 }, clock, written })
+        .open('one')
+        .rowsSpent()
+    expect(spent(99)).toBeNull()
+    expect(spent(100)).toEqual({ limit: 100, until: NOON + DAY / 2 })
   })
 })
 
