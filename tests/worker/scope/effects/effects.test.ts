@@ -320,6 +320,18 @@ describe('an effect with a key happens once for as long as the scope promises', 
     expect(ran(scope)).toHaveLength(2)
   })
 
+  test('but one that failed is tried again, also past the retention of the journal', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    behaviours.set(scope, async (_, deps) => deps.call('act_once', { text: 'throw' }).catch(() => null))
+    await sendAndSettle(stub, note(scope, 'first'))
+    await replicated(stub)
+    await age(stub, 8)
+    expect(await inJournal(stub)).toBe(0)
+    await sendAndSettle(stub, note(scope, 'second'))
+    expect(ran(scope)).toHaveLength(2)
+  })
+
   test('and only the hash of its key is kept', async () => {
     const { stub } = await doneBefore('someone@example.com')
     await age(stub, 8)

@@ -73,6 +73,8 @@ describe('an effect under a deployment-wide key', () => {
     await send(owner.stub, note(owner.scope, 'go'))
     await until(async () => ran(owner.scope).length === 1, 'the effect runs')
     expect(await key.claim(holder(freshScope()), patience)).toEqual({ state: 'held' })
+    await runAlarm(key)
+    expect(await key.claim(holder(freshScope()), patience)).toEqual({ state: 'held' })
   })
 
   test('is done by another scope if its owner died before it began', async () => {
@@ -130,6 +132,17 @@ describe('an effect under a deployment-wide key', () => {
     await key.release('an undo')
     await owner.act()
     expect(ran(owner.scope)).toHaveLength(3)
+  })
+
+  test('does not happen again where the call that undoes it failed', async () => {
+    const { text } = freshKey()
+    const [owner, other] = [scopeThatDoes(text), scopeThatDoes(text, 'undo_global')]
+    await owner.act()
+    effectGates.set(other.scope, failure())
+    expect(await other.act()).toMatchObject({ result: 'the tool failed' })
+    await until(async () => (await other.stub.state()).outbox.waiting === 0, 'nothing waits to be sent')
+    expect(await owner.act()).toMatchObject({ result: { did: text } })
+    expect(ran(owner.scope)).toHaveLength(1)
   })
 
   test('is not attempted while the object of its key fails, and is afterwards', async () => {

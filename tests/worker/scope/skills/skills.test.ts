@@ -18,6 +18,7 @@ import {
   inObject,
   logOf,
   note,
+  runAlarm,
   send,
   sendAndSettle,
   stubOf,
@@ -216,6 +217,26 @@ describe('a run that a crash cuts off', () => {
     expect(did(scope)).toEqual(['first x', 'first x', 'second x'])
     expect(new Set(effects.filter((effect) => effect.scope === scope && effect.text === 'first x').map(({ key }) => key)).size).toBe(1)
     expect(applied).toMatchObject([{ status: 'ok' }])
+  })
+
+  test('has its steps although retention has come meanwhile', async () => {
+    const scope = freshScope()
+    const id = await skill()
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(`${scope} second x`, gate.promise)
+    const answer = propose(scope, id)
+    await until(async () => did(scope).length === 2, 'the second step has begun')
+    const steps = () =>
+      inObject(stubOf(scope), ({ storage }) => {
+        storage.sql.exec('UPDATE log SET at = at - 864000000')
+        storage.sql.exec('UPDATE effects SET started_at = started_at - 864000000')
+        return storage.sql.exec('SELECT count(*) AS n FROM effects').one()['n']
+      })
+    expect(await steps()).toBe(2)
+    await runAlarm(stubOf(scope))
+    expect(await steps()).toBe(2)
+    gate.resolve()
+    expect(await answer).toMatchObject({ status: 'ok' })
   })
 
   test('ends as unknown where a step without a key may have happened', async () => {
