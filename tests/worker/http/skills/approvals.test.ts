@@ -2,7 +2,13 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import type { ApprovalRequest } from '../../../../src/contract/approval.ts'
 import { sweep } from '../../../support/sweep.ts'
-import { decideApproval, expireApprovals, findApproval, insertApproval } from '../../../../src/features/approvals/store/approvals.ts'
+import {
+  decideApproval,
+  expireApprovals,
+  findApproval,
+  insertApproval,
+  withdrawApproval,
+} from '../../../../src/features/approvals/store/approvals.ts'
 import { call, callWith, keyFor, problem } from '../../../support/http.ts'
 import { freshScope } from '../../../support/scopes.ts'
 
@@ -137,6 +143,19 @@ describe('an approval', () => {
 })
 
 describe('an approval that has expired', () => {
+  test('that its scope withdraws is withdrawn, although somebody approved it meanwhile; a rejection stays', async () => {
+    const withdrawn = { at: Date.now(), reason: 'the evidence has changed' }
+    for (const [how, status] of [
+      ['approve', 'withdrawn'],
+      ['reject', 'rejected'],
+    ] as const) {
+      const { id } = await ask()
+      await decide(how, id)
+      await withdrawApproval(env.DB, { id, withdrawn })
+      expect(await findApproval(env.DB, id, Date.now())).toMatchObject({ status })
+    }
+  })
+
   test('is not decided, before that is written and after', async () => {
     const { id } = await ask({ expires_at: Date.now() - 1 })
     expect((await call(`/v1/approvals/${id}`)).body.status).toBe('expired')

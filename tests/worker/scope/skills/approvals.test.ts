@@ -306,6 +306,20 @@ test('two of a skill that runs once at a time, approved at once, run one after t
   expect(did(scope)).toEqual([...BOTH, 'first y', 'second y'])
 })
 
+test('one that waits for the pace of its skill is refused once its time is over', async () => {
+  const scope = freshScope()
+  const { activation } = twoSteps('x')
+  const skill_id = await gated({ activation: { ...activation, cooldown_s: 3600 } })
+  const asked = [await propose(scope, skill_id), await propose(scope, skill_id, { inputs: { what: 'y' } })]
+  for (const { approval_id } of asked) await decideUntold(approval_id ?? '')
+  await look(scope)
+  await until(async () => (await rows(scope)).length === 1, 'the second waits')
+  await write(scope, `UPDATE jobs SET payload = json_set(payload, '$.expires_at', 1), due_at = 0 WHERE kind = 'approved-run'`)
+  await look(scope)
+  await isDone(scope)
+  expect(did(scope)).toEqual(BOTH)
+})
+
 describe('four eyes', () => {
   test('nobody approves their own proposal but by a second key; they may take it back', async () => {
     const scope = freshScope()

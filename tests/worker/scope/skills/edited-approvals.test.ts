@@ -7,7 +7,7 @@ import { write } from '../../../support/reflex-chain.ts'
 import { HOST, scopeWith, skillOf } from '../../../support/scope-with-remote-tools.ts'
 import { entriesOf, evict, freshScope, logOf, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { behaviours, effects } from '../../../support/test-agents.ts'
-import { propose, skill } from '../../../support/two-step-skill.ts'
+import { propose, skill, twoSteps } from '../../../support/two-step-skill.ts'
 
 const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 const ended = (id: string) => until(async () => (await call(`/v1/approvals/${id}`)).body.run?.ended_at, 'it is over')
@@ -71,6 +71,24 @@ describe('a run that is approved with other inputs', () => {
     expect(await approve(id, { what: 'y' })).toMatchObject({ status: 200 })
     await ended(id)
     expect(did(scope)).toEqual(['first y', 'second y'])
+  })
+
+  test('is not approved with an input that the log must not show', async () => {
+    const { scope, id } = await parked()
+    await stubOf(scope).configure({ redact: ['what'] }, 'ops')
+    const refused = await approve(id, { what: 'y' })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('it has a secret, which an approval must not keep')
+  })
+
+  test('is not approved with an input that is declared secret', async () => {
+    const inputs = [{ name: 'what', type: 'string', required: true, secret: true }]
+    const { signature } = twoSteps('x')
+    const blackboard_bindings = { inputs: { what: 'shared.what' }, outputs: {} }
+    const { id } = await parked({ signature: { ...signature, inputs, blackboard_bindings } })
+    const refused = await approve(id, { what: 'y' })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('what is a secret, which nobody gives')
   })
 
   test('is refused by the gate if its inputs touch such an anchor when it runs', async () => {
