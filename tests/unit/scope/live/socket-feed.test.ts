@@ -203,6 +203,16 @@ test('a live socket that falls behind catches up from the log, without gap or re
   expect(seqs()).toEqual(entries.map(({ seq }) => seq))
 })
 
+test('a client that says to have read more than it was sent is sent no more for that', async () => {
+  const { feed, open } = feedOf()
+  const { socket, bytes } = open(0)
+  await vi.advanceTimersByTimeAsync(100)
+  const before = bytes.sent
+  feed.seen(socket, Number.MAX_SAFE_INTEGER)
+  await vi.advanceTimersByTimeAsync(100)
+  expect(bytes.sent - before).toBeLessThan(limits.unread_bytes + limits.mark_bytes + 30_000)
+})
+
 test('a client that has sent marks back gets more time', async () => {
   const { open } = feedOf()
   const { close, echo } = open(0)

@@ -36,6 +36,17 @@ test('a scope has only so many streams', () => {
   expect(streams.open({ after: null, key_id: 'k' }).status).toBe(503)
 })
 
+test('a reader that takes nothing has so much of answers kept, and no more', async () => {
+  const { streams } = streamsOf()
+  const reader = streams.open({ after: null, key_id: 'slow', parts: true }).body!.getReader()
+  const content = 'x'.repeat(10_000)
+  for (let count = 0; count < 20; count += 1) streams.part({ turn_id: 't', from: count * content.length, content })
+  await reader.read()
+  const kept = new TextDecoder().decode((await reader.read()).value)
+  expect(kept.match(/event: part/g)).toHaveLength(6)
+  await reader.cancel()
+})
+
 test('a reader that has taken everything waits as long as there is nothing new', async () => {
   const { clock, used, streams, open } = streamsOf()
   const reader = open('patient')

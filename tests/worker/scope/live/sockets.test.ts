@@ -204,6 +204,27 @@ describe('a WebSocket', () => {
     expect(frames.filter(({ type }) => type === 'delta').map(({ content }) => content)).toEqual(['a', 'b'])
   })
 
+  test('gets no secret of the deployment in an answer as it is made, nor does a stream', async () => {
+    const scope = freshScope()
+    const held = Promise.withResolvers<void>()
+    behaviours.set(scope, async (_, deps) => {
+      deps.stream('it is nowhere-secret')
+      await held.promise
+      return null
+    })
+    const { frame } = await connect(scope)
+    const by = { connection_id: 'v', key_id: 'admin', source: 'v', may_send: false, after: null, parts: true }
+    const { body } = await stubOf(scope).fetch('https://scope/stream', { headers: { 'x-reflex-connect': JSON.stringify(by) } })
+    const reader = body!.pipeThrough(new TextDecoderStream()).getReader()
+    await send(stubOf(scope), note(scope, 'go'))
+    expect((await frame('delta')).content).toMatch(/^it is (?!nowhere-secret)/)
+    let text = ''
+    while (!text.includes('event: part\n')) text += (await reader.read()).value ?? ''
+    expect(text).not.toContain('nowhere-secret')
+    held.resolve()
+    await reader.cancel()
+  })
+
   test('that opens during a turn gets the answer so far, and the rest as it is made', async () => {
     const scope = freshScope()
     const gate = Promise.withResolvers<void>()
