@@ -390,6 +390,8 @@ describe('the log of events', () => {
       (await call(`/v1/events/replay?scope=${encodeURIComponent(scope)}${query}`)).text.trim().split('\n')
     const replayed = (await lines(`&start=${at(1)}&end=2026-01-01T01:04:00%2B01:00`)).map((line): string => JSON.parse(line).id)
     expect(replayed, 'by their own times').toEqual(['e3', 'e1', 'e4'])
+    const key = await keyFor(['viewer'], [freshScope()])
+    expect((await call('/v1/events/replay', { key })).text.trim(), 'of other scopes').toBe('')
   })
 
   test.each(['limit=0', 'limit=1001', 'limit=x', 'status=done', 'since=yesterday', 'cursor=x', 'scope=a%20b'])(

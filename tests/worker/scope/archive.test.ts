@@ -167,6 +167,20 @@ describe('the archive', () => {
     await evict(stub)
     await runAlarm(stub)
     expect(await left(stub)).toBe(rows)
+    await inObject(stub, ({ storage }) => storage.sql.exec('UPDATE log SET at = at - 86400000 WHERE seq = 1'))
+    await evict(stub)
+    await runAlarm(stub)
+    await until(async () => (await left(stub)) === rows - 1, 'the day before is archived')
+    await until(async () => (await stub.state()).archive?.files === 1, 'it is all')
+    expect(await left(stub)).toBe(rows - 1)
+  })
+
+  test('has no value of an event that the scope hides by then', async () => {
+    const { scope, stub } = await lived('hush')
+    await stub.configure({ redact: ['text'] }, 'ops')
+    await age(stub, 8)
+    await isEmpty(stub)
+    expect(JSON.stringify(await linesOf(scope, 'events'))).not.toContain('hush')
   })
 
   test('holds no secret of the deployment', async () => {

@@ -168,6 +168,33 @@ describe('the pull loop', () => {
     expect(await stub.ack([again!.ack_token])).toMatchObject({ stale: [] })
   })
 
+  test('an event that came to the dead letters takes no room in the inbox', async () => {
+    const { scope, stub } = await pulling()
+    await stub.configure({ max_attempts: 1, inbox_limit: 1 }, 'test')
+    for (const text of ['a', 'b']) {
+      await send(stub, note(scope, text))
+      const [delivery] = await claim(stub)
+      expect(await stub.nack(delivery!.ack_token, 'no')).toMatchObject({ status: 'dead_lettered' })
+    }
+  })
+
+  test('a batch larger than the inbox enters one that is empty, since it could enter no other', async () => {
+    const { scope, stub } = await pulling()
+    await stub.configure({ inbox_limit: 1 }, 'test')
+    await send(stub, note(scope, 'a'), note(scope, 'b'))
+    expect(await stub.accept([note(scope, 'c')], 'http')).toMatchObject({ ok: false, reason: 'inbox_full' })
+  })
+
+  test('only a dead letter is opened again, or discarded', async () => {
+    const { scope, stub } = await pulling()
+    const ids = await send(stub, note(scope, 'a'))
+    for (const act of ['reopen', 'discard'] as const) expect(await stub[act](ids, 'ops')).toEqual([])
+    const [delivery] = await claim(stub)
+    await stub.ack([delivery!.ack_token])
+    for (const act of ['reopen', 'discard'] as const) expect(await stub[act](ids, 'ops')).toEqual([])
+    expect(await stub.event(ids[0]!)).toMatchObject({ status: 'completed' })
+  })
+
   test('claims survive eviction', async () => {
     const { scope, stub } = await pulling()
     await send(stub, note(scope, 'a'))
@@ -184,6 +211,8 @@ describe('the pull loop', () => {
     expect(await stub.outcomes(ids, 15_000)).toMatchObject({
       records: [{ status: 'completed', outcome: { by: 'turn' } }, { status: 'ignored' }],
     })
+    await stub.configure({ inbox_limit: 1 }, 'test')
+    await send(stub, note(scope, 'b'))
   })
 
   test('ten thousand events wait in an inbox and a claim still takes the oldest', async () => {

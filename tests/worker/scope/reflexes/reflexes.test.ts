@@ -422,6 +422,14 @@ describe('an action', () => {
     expect(did(scope)).toEqual(['x'])
   })
 
+  test('that is done at once is done once with a key, too', async () => {
+    const { scope, stub } = await acting("return { action_type: 'reply', content: 'x', idempotence_key: 'k' }")
+    await sendAndSettle(stub, note(scope, 'a'), note(scope, 'b'))
+    await evict(stub)
+    expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'reflex', reused: true } }])
+    expect(await entriesOf(stub, 'reply-sent')).toHaveLength(1)
+  })
+
   test('with a key is not confused with another one whose id starts like the key', async () => {
     const scope = freshScope()
     const id = freshId()

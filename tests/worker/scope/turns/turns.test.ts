@@ -517,6 +517,7 @@ describe('cancel', () => {
       { status: 'cancelled' },
     ])
     expect(await entriesOf(stub, 'effect-started')).toEqual([])
+    expect((await stub.context(10)).count).toBe(0)
     expect(await stub.cancel('again', 'ops')).toEqual({ cancelled: false, turn_id: null, events: 0 })
   })
 })
