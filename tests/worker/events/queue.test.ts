@@ -553,6 +553,19 @@ describe('the sweep', () => {
     await env.DB.exec('DELETE FROM queued')
   })
 
+  test('sends again what is lost although another scope has an event of that id', async () => {
+    const [had, lost] = [freshScope(), freshScope()]
+    const now = Date.now()
+    const event = note(had, 'a')
+    await stubOf(had).configure({ consumer: 'pull' }, 'test')
+    await stubOf(had).accept([event], 'http')
+    await until(async () => (await listed(had))[0]?.status === 'pending', 'D1 has it')
+    await noteQueued(env.DB, [{ id: newBatchId(now - 31_000), events: [{ ...event, scope: lost }] }], now - 1000)
+    expect((await sweep(env, now)).sent_again).toBe(1)
+    await until(async () => (await listed(lost))[0]?.status === 'completed', 'it is delivered')
+    await env.DB.exec('DELETE FROM queued')
+  })
+
   test('sends again what a clock sent that was ahead, although the queue delivers what is sent now', async () => {
     const [ahead, had, rest] = [freshScope(), freshScope(), freshScope()]
     const now = Date.now()

@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { decodeArchive, encodeArchive } from '../../../src/base/archive-file.ts'
 import { ARCHIVED, hooks, puts } from '../../support/archive-bucket.ts'
-import { call, scopePath } from '../../support/http.ts'
+import { call, keyFor, scopePath } from '../../support/http.ts'
 import { age, crash, evict, freshScope, inObject, logOf, note, runAlarm, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
@@ -111,7 +111,9 @@ describe('the archive', () => {
     expect(part).toEqual({ items: log.slice(1, 3), next_cursor: '3' })
     const times = { accepted_at: expect.any(String), ended_at: expect.any(String) }
     expect((await call(scopePath(scope, `/events/${event.id}`))).body).toEqual({ ...before.body, ...times })
-    expect((await call(`/v1/events/${event.id}?scope=${encodeURIComponent(scope)}`)).body).toEqual(logged.body)
+    const named = `/v1/events/${event.id}?scope=${encodeURIComponent(scope)}`
+    expect((await call(named)).body).toEqual(logged.body)
+    expect((await call(named, { key: await keyFor(['viewer'], [freshScope()]) })).status).toBe(404)
     expect((await call(`/v1/events/${event.id}`)).status).toBe(404)
     expect((await call(scopePath(scope, '/events/unknown'))).status).toBe(404)
   })

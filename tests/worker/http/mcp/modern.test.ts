@@ -108,6 +108,8 @@ describe('a missing input', () => {
 
   test.each([
     ['the client has no forms', {}, inputs],
+    ['the client opens addresses alone', { elicitation: { url: {} } }, inputs],
+    ['one of the inputs is a list', withForms, [...inputs, { name: 'more', type: 'list', required: true }]],
     ['the input is a secret', withForms, [{ name: 'what', type: 'string', required: true, secret: true }]],
     ['the input is a list', withForms, [{ name: 'what', type: 'list', required: true }]],
   ])('is a question in the result where %s', async (_, capabilities, declared) => {
