@@ -141,6 +141,17 @@ describe('mining', () => {
     expect(rejected.map(({ reason }) => reason)).toEqual(['it is part of 3 calls that mostly contain it'])
   })
 
+  test('keeps a part of a pattern that mostly occurs without the rest', () => {
+    const short = times(14, (n) => trace(50 + n, [call('look', { id: 'x' }), call('build', { commit: 'y' })]))
+    expect(symbolsOf([...times(6, deployment), ...short]).map(({ length }) => length)).toEqual([2, 3])
+  })
+
+  test('finds what is repeated by turns that cost nothing, too', () => {
+    const free = (tool: string) => call(tool, {}, { cost_usd: 0 })
+    const usage = { ...trace(0, []).usage, cost_usd: 0 }
+    expect(symbolsOf(times(10, (n) => trace(n, [free('a'), free('b')], { usage })))).toEqual([['a{}', 'b{}']])
+  })
+
   test('counts which call followed which, a run of a skill as one', () => {
     const traces = [
       ...times(3, (n) => trace(n, [run('ensure@1.0.0'), run('build@2.1.0')])),
