@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import { parse, type Token } from 'acorn'
 import { packageFolder } from './lib/package.ts'
 
 /** Builds dist/: the entries' modules, their types, and the files that they read. */
@@ -21,8 +22,10 @@ compile('--declaration', 'false', '--removeComments', '--noCheck')
 compile('--emitDeclarationOnly')
 copyFileSync(path.join(packageFolder, 'src/reflexes/engine/sandbox.wasm'), path.join(dist, 'src/reflexes/engine/sandbox.wasm'))
 inlineMigrations('migrations/scope')
-const declarations = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.d.ts'))
-for (const file of declarations) tidyDeclaration(path.join(dist, file))
+const files = readdirSync(dist, { recursive: true, encoding: 'utf8' })
+const declarations = files.filter((file) => file.endsWith('.d.ts'))
+for (const file of declarations) rewrite(file, (text) => tabbed(compiledNames(text)))
+for (const file of files) if (file.endsWith('.js')) rewrite(file, (text) => tabbed(text, templatesOf(text)))
 const needed = declarationsOf(Object.values(exported.exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types])))
 for (const file of declarations) if (!needed.has(path.join(dist, file))) rmSync(path.join(dist, file))
 
@@ -39,17 +42,29 @@ function inlineMigrations(folder: string): void {
   copyFileSync(path.join(from, 'migrations.d.ts'), path.join(to, 'migrations.d.ts'))
 }
 
-/**
- * tsc leaves `.ts` in the imports of declarations; the package has only what it compiled to. It
- * indents by four spaces, which take more than tabs in types that nest deeply.
- */
-function tidyDeclaration(file: string): void {
-  const text = readFileSync(file, 'utf8')
-  const named = text.replaceAll(/((?:from |import\(|declare module )['"]\.{1,2}\/[^'"]+)\.tsx?(['"])/g, '$1.js$2')
-  writeFileSync(
-    file,
-    named.replaceAll(/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4)),
-  )
+function rewrite(file: string, change: (text: string) => string): void {
+  const whole = path.join(dist, file)
+  writeFileSync(whole, change(readFileSync(whole, 'utf8')))
+}
+
+/** tsc leaves `.ts` in the imports of declarations; the package has only what it compiled to. */
+function compiledNames(text: string): string {
+  return text.replaceAll(/((?:from |import\(|declare module )['"]\.{1,2}\/[^'"]+)\.tsx?(['"])/g, '$1.js$2')
+}
+
+type Range = Pick<Token, 'start' | 'end'>
+
+/** tsc indents by four spaces; tabs take less. Text within templates stays. */
+function tabbed(text: string, templates: readonly Range[] = []): string {
+  const isText = (at: number) => templates.some(({ start, end }) => start < at && at <= end)
+  return text.replaceAll(/^(?: {4})+/gm, (spaces, at: number) => (isText(at) ? spaces : '\t'.repeat(spaces.length / 4)))
+}
+
+/** The texts of a module's template literals that have several lines. */
+function templatesOf(text: string): Range[] {
+  const tokens: Token[] = []
+  parse(text, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true, onToken: tokens })
+  return tokens.filter(({ type, start, end }) => type.label === 'template' && text.slice(start, end).includes('\n'))
 }
 
 /** The declarations of the entries, and all that these name: others cannot be imported. */
