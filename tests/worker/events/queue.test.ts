@@ -132,6 +132,13 @@ describe('the consumer', () => {
     ])
   })
 
+  test('a dead letter of a message that cannot be read has no secret of the deployment', async () => {
+    await deliver('reflex-events', [{ said: 'it is nowhere-secret' }])
+    const { results } = await env.DB.prepare('SELECT payload FROM dead_letters WHERE scope IS NULL').all<{ payload: string }>()
+    expect(results).toMatchObject([{ payload: expect.stringContaining('it is ') }])
+    expect(results[0]?.payload).not.toContain('nowhere-secret')
+  })
+
   test('an event that its scope cannot take goes back alone: the others of its message, and other messages, are accepted', async () => {
     const scope = freshScope()
     const poison = note(scope, 'poison')
