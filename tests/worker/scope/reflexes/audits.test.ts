@@ -348,6 +348,17 @@ describe('an audit of a proven reflex', () => {
     expect(await audits(scope)).toEqual([])
   })
 
+  test('is not made of a version that a person activated where the scope does not learn', async () => {
+    const { scope } = await audited(IGNORES, { mode: 'off' })
+    behaviours.set(scope, async () => null)
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    await until(async () => (await jobsOf(scope)).length === 0, 'all ended')
+    expect(await audits(scope)).toEqual([])
+    await stubOf(scope).configure({ learning: { mode: 'auto' } }, 'ops')
+    await sendAndSettle(stubOf(scope), note(scope, 'b'))
+    await untilAudited(scope, 1)
+  })
+
   test('waits for the model, and ends once it answers', async () => {
     const { scope } = await audited(IGNORES)
     const prompt = `audit ${scope}`

@@ -7,7 +7,7 @@ import type { SettingsPatch } from '../../../../src/contract/settings/settings.t
 import { withDefaults, type Event } from '../../../../src/core/event.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificateIn, certificatesOf, tellCertificates } from '../../../../src/store/artifacts/certificates.ts'
-import { certificateOf, certify } from '../../../support/certificates.ts'
+import { certificateOf, certify, provenCertificate } from '../../../support/certificates.ts'
 import { call, keyFor } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
 import {
@@ -345,6 +345,23 @@ describe('a certificate', () => {
     expect(await certificateIn(env.DB, scope, { id, version: 2 })).toBeUndefined()
   })
 
+  test('is kept for the newest 1000 versions of a scope', async () => {
+    const { id, scope, stub } = await learned(0)
+    const old = JSON.stringify(provenCertificate(await write(GREET, { state: 'shadow', scope })))
+    const insert = `WITH RECURSIVE old(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM old WHERE n < 1000)
+      INSERT INTO certificates (reflex_id, version, certificate, issued_at) SELECT 'old-' || n, 1, ?, n FROM old`
+    await inObject(stub, ({ storage: { sql } }) => void sql.exec(insert, old))
+    await evict(stub)
+    await sendAndSettle(stub, note(scope, 'a'))
+    const kept = await inObject(stub, ({ storage: { sql } }) =>
+      sql
+        .exec('SELECT reflex_id FROM certificates ORDER BY issued_at')
+        .toArray()
+        .map(({ reflex_id }) => reflex_id),
+    )
+    expect([kept.length, kept.at(0), kept.at(-1)]).toEqual([1000, 'old-2', id])
+  })
+
   test('is replicated to D1, and shown with the reflex and with the scope', async () => {
     const { id, scope, stub } = await learned(NEEDED)
     await hurry(stub)
@@ -571,5 +588,53 @@ describe('the setting learning.mode', () => {
     await decideOn(approval?.id ?? '', 'approve')
     await until(async () => (await countOf(stub, 'parked_runs')) === 0, 'the scope knows')
     expect(await movesOf(stub)).toEqual([])
+  })
+
+  test.each(['approve', 'reject'] as const)('a decision on a proof that has expired since has no effect: %s', async (how) => {
+    const { scope, stub } = await learned(NEEDED, { mode: 'propose' })
+    const approval = await askedOf(stub, scope)
+    const expire = `UPDATE certificates SET certificate = json_set(certificate, '$.expires_at', 1)`
+    await inObject(stub, ({ storage: { sql } }) => void sql.exec(expire))
+    await evict(stub)
+    expect(await decideOn(approval?.id ?? '', how)).toMatchObject({ status: 200 })
+    await until(async () => (await countOf(stub, 'parked_runs')) === 0, 'the scope knows')
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note', 'asked test.note', 'lapsed'])
+    expect(await movesOf(stub)).toEqual([])
+  })
+
+  test('an approval of other evidence than the scope has now does not let a version act', async () => {
+    const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
+    const approval = await askedOf(stub, scope)
+    const { strata, ...others } = await certificateOf(scope, { id, version: 1 })
+    const later = { ...others, strata: strata.map((one) => ({ ...one, to: { ...one.to, seq: one.to.seq + 1 } })) }
+    await inObject(stub, ({ storage: { sql } }) => void sql.exec('UPDATE certificates SET certificate = ?', JSON.stringify(later)))
+    await evict(stub)
+    // D1 took the decision while the scope could not be asked.
+    await stub.approvalDecided(approval?.id ?? '', { status: 'approved', by: 'ops', reason: null, traceparent: null })
+    expect(await countOf(stub, 'parked_runs')).toBe(0)
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note', 'asked test.note'])
+    expect(await movesOf(stub)).toEqual([])
+  })
+
+  test('propose: a question is replaced once other decisions prove the action again', async () => {
+    const { scope, stub } = await learned(NEEDED, { mode: 'propose' })
+    await stub.configure({ learning: { min_support: NEEDED + 1 } }, 'ops')
+    await sendAndSettle(stub, note(scope, 'one more'))
+    const again = ['bounds_changed', 'proven test.note', 'withdrawn test.note', 'asked test.note']
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note', 'asked test.note', ...again])
+    expect(await countOf(stub, 'parked_runs')).toBe(1)
+  })
+
+  test('auto: a proven version of whose runs too many failed does not act', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const { id } = await write(`if (context.event.text === 'odd') throw new Error('it broke')\n${GREET}`, { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id }], learning: { mode: 'auto' } }, 'ops')
+    teach(scope)
+    await sendAndSettle(stub, note(scope, 'odd'), ...notes(scope, NEEDED))
+    expect(await changesOf(stub)).toEqual(['issued', 'proven test.note'])
+    expect(await movesOf(stub)).toEqual([])
+    await sendAndSettle(stub, ...notes(scope, 100 - NEEDED))
+    expect(await movesOf(stub)).toEqual(['shadow active'])
   })
 })
