@@ -246,14 +246,18 @@ export class ShadowTrials implements ScopeFeature {
     fits: (action: Action, event_id: string) => boolean = () => true,
   ): boolean {
     const { programs, records, judgements } = this.#parts
-    const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
-    const fire = version ? records.overrule(version.id, fits) : null
-    if (!version || !fire) return false
+    const acting = programs.links.find((link) => link.acting?.id === reflex_id)?.acting
+    const fire = acting ? records.overrule(reflex_id, fits) : null
+    if (!acting || !fire) return false
+    // An earlier version may have done it, which the one that acts now does not answer for.
+    const { event_id, version: number = acting.version } = fire
+    unit.log({ ...scopeHead(), event_ids: [event_id], kind: 'reflex-overruled', reflex_id, version: number, turn_id, reason })
+    const version = programs.find({ id: reflex_id, version: number })
+    if (!version) return true
     const { metrics, trial } = records.of(version)
     metrics.overruled += 1
     trial.overruled += 1
-    unit.log({ ...scopeHead(), event_ids: [fire.event_id], kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
-    judgements.overruled(unit, version, fire.event_id, { judged_by, by, reason })
+    judgements.overruled(unit, version, event_id, { judged_by, by, reason })
     this.#judge(unit, version)
     return true
   }

@@ -28,10 +28,10 @@ async function audited(body: string, { risk = 'inside' as const, ...learning }: 
 }
 
 /** An event that no draw audits. At a share of 0 that is still one in twenty that reach outside. */
-function undrawn(scope: string, text: string, { hash }: { hash: string }) {
+function undrawn(scope: string, text: string, { hash }: { hash: string }, place = 0) {
   const salt = `${env.REFLEX_ADMIN_KEY} ${hash}`
   const ids = Array.from({ length: 100 }, (_, index) => `event-${index}`)
-  return note(scope, text, { id: ids.find((id) => !isAudited(id, { share: shareFor('outside', 0), salt })) })
+  return note(scope, text, { id: ids.filter((id) => !isAudited(id, { share: shareFor('outside', 0), salt }))[place] })
 }
 
 const audits = (scope: string) => entriesOf(stubOf(scope), 'reflex-audited')
@@ -549,5 +549,27 @@ describe('a version that was promoted by proof', () => {
       { judged_by: 'overruled', agreed: false, own: { tool: 'act_global' }, reason: expect.stringContaining('ops called') },
     ])
     expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 1, disagreed: 1 } }])
+  })
+
+  test.each([
+    // The chain has the earlier version only beside one that acts by proof.
+    [{ later_by_proof: true }, { audited: [1, 1], moved: [{ version: 1, to: 'shadow' }], counted: [[1, 2]] }],
+    [{ later_by_proof: false }, { audited: [], moved: [], counted: [[1, 0]] }],
+  ])('has nothing counted against it that an earlier version did and a later call undoes: %j', async ({ later_by_proof }, then) => {
+    const { scope, version } = await audited(calls('act_global'), { risk: 'outside', audit_share: 0 })
+    const stub = stubOf(scope)
+    behaviours.set(scope, async () => null)
+    for (const [place, text] of ['a', 'b'].entries()) await sendAndSettle(stub, undrawn(scope, text, version, place))
+    const { id } = version
+    const later = await write(`'later'\n${calls('act_global')}`, { id, scope })
+    if (later_by_proof) await setReflexState(env.DB, { ...later, state: 'active', reason: 'proven', by_proof: true, now: Date.now() })
+    await certify(scope, later, { risk: 'outside' })
+    await stub.reflexesChanged([id])
+    for (const text of ['a', 'b']) await stub.callTool({ tool: 'undo_global', input: { text }, key: text }, 'ops')
+    expect(await entriesOf(stub, 'reflex-overruled')).toMatchObject([{ version: 1 }, { version: 1 }])
+    expect((await audits(scope)).map((one) => one.version)).toEqual(then.audited)
+    expect(await entriesOf(stub, 'reflex-moved')).toMatchObject(then.moved)
+    expect((await certificateOf(scope, later)).strata).toMatchObject([{ audits: { audits: 0 } }])
+    expect((await stub.metrics()).reflexes.map((one) => [one.version, one.metrics.overruled])).toEqual(then.counted)
   })
 })
