@@ -217,6 +217,19 @@ test('a licence whose certificate lapses in the scope of its buyer may be ended 
   expect(await balanceOf(buyer)).toBe(100)
 })
 
+test('a licence of a version that fails in the scope of its buyer, and is suspended there, may be ended by the buyer', async () => {
+  const body = `if (context.event.text === 'odd') throw new Error('it broke'); return { action_type: 'reply', content: 'hi' }`
+  const { buyer, version, deal_id } = await licensed({ days: 3650 }, 100, body)
+  await certify(buyer, version)
+  expect(await decidedBy(buyer, 'a')).toEqual(['reflex'])
+  for (let count = 0; count < 5; count += 1) expect(await decidedBy(buyer, 'odd')).toEqual(['turn'])
+  expect(await entriesOf(stubOf(buyer), 'reflex-moved')).toMatchObject([{ reflex_id: version.id, to: 'suspended' }])
+  await hurry(stubOf(buyer))
+  await until(async () => (await dealOf(deal_id)).delivery?.lapsed.includes(buyer), 'the lapse is reported')
+  const key = await keyFor(['operator'], [buyer])
+  expect(await call(`/v1/market/deals/${deal_id}/refund`, { key, method: 'POST' })).toMatchObject({ status: 200 })
+})
+
 test('a version that the scope of its owner demotes is refunded', async () => {
   const { buyer, seller, version, deal_id } = await licensed({ days: 3650 })
   await stubOf(seller).configure({ reflexes: [{ id: version.id }] }, 'ops')

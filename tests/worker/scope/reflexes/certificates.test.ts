@@ -5,6 +5,9 @@ import type { Certificate } from '../../../../src/contract/certificate.ts'
 import type { LogEntry } from '../../../../src/contract/log-entry.ts'
 import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
 import { withDefaults, type Event } from '../../../../src/core/event.ts'
+import { agentOwner } from '../../../../src/contract/reflex.ts'
+import { noValues } from '../../../../src/evidence/novelty.ts'
+import { changeOwner } from '../../../../src/features/market/store/ownership.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificateIn, certificatesOf, tellCertificates } from '../../../../src/store/artifacts/certificates.ts'
 import { certificateOf, certify, provenCertificate } from '../../../support/certificates.ts'
@@ -345,6 +348,21 @@ describe('a certificate', () => {
     expect(await certificateIn(env.DB, scope, { id, version: 2 })).toBeUndefined()
   })
 
+  test.each([
+    ['begins with what the same slow path let foresee', {}, ['issued']],
+    ['does not begin with what another slow path let foresee', { model: 'another one' }, []],
+  ])('%s', async (_, other, changes) => {
+    const scope = freshScope()
+    const { teacher } = provenCertificate(await write(GREET))
+    const place = { seq: 1, at: Date.now() }
+    const act = { event_type: 'test.note', act: 'reply', n: 20, k: 20, from: place, to: place }
+    const foreseen = { teacher: { ...teacher, ...other }, acts: [act], shapes: { taught: {}, rare: 0, values: noValues() } }
+    const code = `function reflex(context) { ${GREET} }`
+    const learned = { run_id: 'run-1', name: 'greets', code, description: 'It greets.', needs: null, replaces: [], foreseen }
+    expect(await stubOf(scope).adopt(learned)).toMatchObject({ ok: true })
+    expect(await changesOf(stubOf(scope))).toEqual(changes)
+  })
+
   test('is kept for the newest 1000 versions of a scope', async () => {
     const { id, scope, stub } = await learned(0)
     const old = JSON.stringify(provenCertificate(await write(GREET, { state: 'shadow', scope })))
@@ -449,6 +467,18 @@ describe('the setting learning.mode', () => {
     await stub.configure({ learning: { mode: 'auto' } }, 'ops')
     await sendAndSettle(stub, ...notes(scope, NEEDED))
     expect(await movesOf(stub)).toEqual(['shadow shadow'])
+  })
+
+  test('propose: a rejection by the scope of an agent that has sold the version moves it nowhere', async () => {
+    const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
+    const approval = await askedOf(stub, scope)
+    const seller = { owner: `scope:${scope}`, owner_id: agentOwner(scope), scopes: [scope] }
+    const buyer = { owner: 'buyer', owner_id: 'key-of-buyer', scopes: [freshScope()] }
+    await changeOwner(env.DB, { kind: 'reflex', id }, { deal_id: crypto.randomUUID(), seller, buyer, now: Date.now() })
+    await stub.reflexesChanged([id])
+    await decideOn(approval?.id ?? '', 'reject')
+    await until(async () => (await changesOf(stub)).at(-1) === 'rejected test.note', 'the scope knows')
+    expect(await movesOf(stub)).toEqual([])
   })
 
   test('propose: a rejection outlives the certificate, which lapses when the slow path changes', async () => {
