@@ -242,6 +242,36 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(taught, episode(9000, { type: 'load', percent: 12 }, []))).toMatchObject([{ action_type: 'ignore' }])
   })
 
+  const cold = (index: number) => ({ type: 'cold', celsius: ((index * 7919) % 1600) / 10, door: index % 3 })
+  test.each([
+    ['acts at the lowest number of its decisions', 80.1, [{ tool: 'alarm' }]],
+    ['leaves the event alone at the highest number of the others', 80, [{ action_type: 'ignore' }]],
+    ['acts in the middle', 100.3, [{ tool: 'alarm' }]],
+  ])('a rule asks for the very number at which decisions change, of hundreds: it %s', async (_, celsius, decided) => {
+    const taught = history(1600, (index) => [cold(index), cold(index).celsius > 80 ? call('alarm', { by: 1 }) : []])
+    expect(await actions(taught, episode(9000, { type: 'cold', celsius, door: 1 }, []))).toMatchObject(decided)
+  })
+
+  test.each([80.5, 85, 89.9])('a rule leaves a number between its own decisions and the others to the slow path: %d', async (celsius) => {
+    const apart = (index: number) => cold(index).celsius + (cold(index).celsius > 80 ? 10 : 0)
+    const taught = history(1600, (index) => [{ ...cold(index), celsius: apart(index) }, apart(index) > 80 ? call('alarm', { by: 1 }) : []])
+    expect(await actions(taught, episode(9000, { type: 'cold', celsius, door: 1 }, []))).toEqual([])
+  })
+
+  test('a rule acts where a flag is missing as where it is false, and not where it is true', async () => {
+    const stock = (index: number) => ({ type: 'stock', units: (index * 7919) % 100, ...(index % 3 > 0 && { ordered: index % 3 === 1 }) })
+    const taught = history(900, (index) => {
+      const { units, ordered } = stock(index)
+      return [stock(index), units < 40 && ordered !== true ? call('order', { by: 1 }) : []]
+    })
+    const of = (more: { ordered?: boolean }) => actions(taught, episode(9000, { type: 'stock', units: 20, ...more }, []))
+    expect([await of({}), await of({ ordered: false }), await of({ ordered: true })]).toMatchObject([
+      [{ tool: 'order' }],
+      [{ tool: 'order' }],
+      [{ action_type: 'ignore' }],
+    ])
+  })
+
   test('count the recent events of an address', async () => {
     const line = (index: number) =>
       `Failed password from 203.0.113.${Math.floor(index / (1 + (index % 100 > 50 ? 4 : 0))) % 200} port ${index}`

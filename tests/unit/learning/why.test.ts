@@ -26,15 +26,17 @@ function desk(index: number): [{ type: string; line: string }, EpisodeAct[]] {
   return [{ type: 'mail', line: words.join(' ') }, intent === 2 ? [] : call(`tool${intent}`, { by: 'desk' })]
 }
 
-function order(index: number): [{ type: string; amount: number; age: number; land: string }, EpisodeAct[]] {
+function order(index: number): [{ type: string; amount: number; age: number; land: string; weight: number }, EpisodeAct[]] {
   const random = seededRandom(index + 7)
   const fields = {
     type: 'order',
     amount: Math.round(random() * 1000),
     age: Math.floor(random() * 90),
     land: pick(['de', 'fr', 'it', 'es'], random),
+    weight: Math.round(random() * 100) / 10,
   }
-  const isHeld = fields.amount > 700 || (fields.land === 'es' && fields.age < 30)
+  // Rules compare no two numbers.
+  const isHeld = fields.amount > 700 || (fields.land === 'es' && fields.age < 30) || fields.weight * 60 > fields.amount + 300
   return [fields, isHeld ? call('hold', { why: 'risk' }) : []]
 }
 
@@ -98,7 +100,7 @@ describe('why a table of numbers decides', () => {
   const code = learned(order, 1600)
 
   test('names the numbers and values with their thresholds', () => {
-    const { would, points } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de' })
+    const { would, points } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de', weight: 1 })
     expect(would).toContain('call hold')
     expect(points?.best.spoke).toEqual(
       expect.arrayContaining([{ says: expect.stringMatching(/^amount >= [67]\d\d/), points: expect.any(Number) }]),
@@ -106,7 +108,7 @@ describe('why a table of numbers decides', () => {
   })
 
   test('adds up to the points of the table', () => {
-    const { points } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de' })
+    const { points } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de', weight: 1 })
     expect(points?.lead).toBe((points?.best.points ?? 0) - (points?.second.points ?? 0))
   })
 
@@ -114,7 +116,7 @@ describe('why a table of numbers decides', () => {
     [{ amount: 90_000 }, /^amount is 90000; it was taught with -?[\d.]+ to [\d.]+\.$/],
     [{ land: 'xx' }, /^land is "xx"/],
   ])('says that %j is outside of what was taught', (odd, expected) => {
-    const { would, reasons } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de', ...odd })
+    const { would, reasons } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de', weight: 1, ...odd })
     expect(would).toBeNull()
     expect(reasons).toEqual([expect.stringMatching(expected)])
   })

@@ -80,7 +80,7 @@ function* prepare(
   { trusted = new Set(), fair = () => true, replies }: ReflexLearnOptions,
 ): Steps<PreparedEpisodes> {
   const classes = yield* classesOf(episodes, replies)
-  const matrix = isRuled(classes) ? yield* matrixOf(episodes) : { size: episodes.length, features: [], rows: [] }
+  const matrix = isRuled(classes) ? yield* matrixOf(episodes) : { size: episodes.length, features: [], rows: [], numbers: new Map() }
   const fairBits = classes.classes.map(({ acts: [act = null] }) =>
     bitsOf(episodes.length, (index) => fair(episodes[index] as Episode, act)),
   )

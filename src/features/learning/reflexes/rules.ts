@@ -3,6 +3,7 @@ import { type Condition, type Literal, pathKey } from './facts/condition.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Steps } from '../../../base/steps.ts'
 import type { Crowd } from './sources.ts'
+import { sharpened, tightened } from './thresholds.ts'
 
 /** `covered`: the episodes that a rule decides; `exceptions`: those that were decided otherwise. */
 export type Rule = { literals: Literal[]; covered: Bits; support: number; exceptions: number }
@@ -42,10 +43,10 @@ export function* rulesFor({ matrix, taught, positive, crowd }: Problem): Steps<R
   const rules: Rule[] = []
   let open = own
   while (rules.length < MOST_RULES && count(open) > 0) {
-    const grown = yield* grow(candidates, open, others, { bitsEach, price })
+    const grown = yield* grow(candidates, open, others, { bitsEach, price, matrix })
     if (grown === null) break
     yield
-    const shared = share(grown, candidates, and(open, grown.covered))
+    const shared = share(tightened(grown, own, matrix), candidates, and(open, grown.covered))
     const rule = finish(shared, own, others)
     open = without(open, grown.covered)
     if (crowd(and(rule.covered, own))) rules.push(rule)
@@ -70,11 +71,11 @@ function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
 export const LEAST_OF_RULE = 5
 
 type Grown = { literals: Literal[]; covered: Bits }
-type Price = { bitsEach: number; price: number }
+type Price = { bitsEach: number; price: number; matrix: Matrix }
 
 /** The best rule on the way to one without exceptions. */
-function* grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bitsEach, price }: Price): Steps<Grown | null> {
-  let covered: Bits | null = null
+function* grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bitsEach, price, matrix }: Price): Steps<Grown | null> {
+  let covered = bitsOf(matrix.size, () => true)
   let right = count(open)
   let wrong = count(others)
   let best: (Grown & { saved: number }) | null = null
@@ -82,18 +83,15 @@ function* grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bit
   const literals: Literal[] = []
   while (literals.length < MOST_LITERALS && wrong > 0) {
     yield
-    const step = bestStep(candidates, literals, {
-      open: covered ? and(open, covered) : open,
-      others: covered ? and(others, covered) : others,
-      right,
-      wrong,
-      hasTexts,
-    })
-    if (step === null) break
-    literals.push(step.candidate.literal)
-    covered = covered ? and(covered, step.candidate.bits) : step.candidate.bits
-    right = step.right
-    wrong = step.wrong
+    const state: RuleState = { open: and(open, covered), others: and(others, covered), right, wrong, hasTexts }
+    const coarse = bestStep(candidates, literals, state)
+    if (coarse === null) break
+    const gainOf = gainFrom(state)
+    const step = sharpened(coarse.literal, { ...state, matrix, gainOf }) ?? coarse
+    literals.push(step.literal)
+    covered = and(covered, step.bits)
+    right = countBoth(covered, open)
+    wrong = countBoth(covered, others)
     const saved = right * bitsEach - wrong * BITS_FOR_AN_EXCEPTION - literals.length * price
     const isPure = wrong <= (right + wrong) * MOST_EXCEPTIONS
     if (isPure && right >= LEAST_OF_RULE && saved > 0 && saved > (best?.saved ?? 0)) best = { literals: [...literals], covered, saved }
@@ -103,27 +101,35 @@ function* grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bit
 
 type RuleState = { open: Bits; others: Bits; right: number; wrong: number; hasTexts: boolean }
 
-/** FOIL's gain. */
-function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], { open, others, right, wrong, hasTexts }: RuleState) {
+/** FOIL's gain; none where too few episodes are left, or no other decision is left out. */
+const gainFrom = ({ right, wrong }: Pick<RuleState, 'right' | 'wrong'>) => {
   const before = Math.log2(right / (right + wrong))
-  let best: { candidate: Candidate; right: number; wrong: number; gain: number } | null = null
+  return (left: { right: number; wrong: number }): number =>
+    left.right < LEAST_OF_RULE || left.wrong === wrong ? 0 : left.right * (Math.log2(left.right / (left.right + left.wrong)) - before)
+}
+
+function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], state: RuleState): Candidate | null {
+  const { open, others, right, wrong, hasTexts } = state
+  const most = -Math.log2(right / (right + wrong))
+  const gainOf = gainFrom(state)
+  let best: Candidate | null = null
+  let best_gain = 0
   for (const candidate of candidates) {
     const kept = countBoth(candidate.bits, open)
-    if (kept < LEAST_OF_RULE || kept * -before <= (best?.gain ?? 0) || !isClosed(candidate.literal, literals, hasTexts)) continue
-    const left = countBoth(candidate.bits, others)
-    if (left === wrong) continue
-    const gain = kept * (Math.log2(kept / (kept + left)) - before) * (candidate.literal.holds ? 1 : 0.9)
-    if (gain > (best?.gain ?? 0)) best = { candidate, right: kept, wrong: left, gain }
+    if (kept < LEAST_OF_RULE || kept * most <= best_gain || !isClosed(candidate.literal, literals, hasTexts)) continue
+    const gain = gainOf({ right: kept, wrong: countBoth(candidate.bits, others) }) * (candidate.literal.holds ? 1 : 0.9)
+    if (gain > best_gain) [best, best_gain] = [candidate, gain]
   }
   return best
 }
 
 /**
  * A rule must not fit what nobody has seen: a word may only be missing from a text that another
- * word was found in, and where events have texts a low count says nothing without a word.
+ * word was found in, and where events have texts a low count says nothing without a word. A flag
+ * that does not hold is false or missing.
  */
 function isClosed({ condition, holds }: Literal, literals: readonly Literal[], hasTexts: boolean): boolean {
-  if (holds) return true
+  if (holds || isFlag(condition)) return true
   if (condition.is === 'at_least') return !hasTexts || literals.some((literal) => literal.holds && isNamed(literal.condition))
   if (condition.is === 'follows') return literals.some((literal) => literal.holds)
   const key = pathKey(condition.path)
@@ -131,6 +137,8 @@ function isClosed({ condition, holds }: Literal, literals: readonly Literal[], h
     (literal) => literal.holds && isNamed(literal.condition) && 'path' in literal.condition && pathKey(literal.condition.path) === key,
   )
 }
+
+const isFlag = (condition: Condition): boolean => condition.is === 'equal' && typeof condition.value === 'boolean'
 
 /** Beginnings of words are for tables: in a rule they say little. */
 const isNamed = ({ is }: Condition): boolean => is === 'says' || is === 'equal' || is === 'contains'

@@ -11,6 +11,8 @@ export type Matrix = {
   features: readonly { condition: Condition; bits: Bits; support: number }[]
   /** Features of each episode. */
   rows: readonly Int32Array[]
+  /** The numbers that have more values than features: of each episode, by the key of the path. */
+  numbers: ReadonlyMap<string, Float64Array>
 }
 
 const MOST_FEATURES = 20_000
@@ -36,7 +38,10 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
     if (index % STEP === 0) yield
   }
   const features = yield* withoutTwins([...kept.values(), ...(yield* thresholds(numbers, size))])
-  return { size, features, rows: rowsOf(features, size) }
+  const many = [...numbers].flatMap(([key, { values }]): [string, Float64Array][] =>
+    new Set(values).size > MOST_THRESHOLDS + 1 ? [[key, values]] : [],
+  )
+  return { size, features, rows: rowsOf(features, size), numbers: new Map(many) }
 }
 
 const keyOf = (condition: Condition): string => JSON.stringify(condition)
