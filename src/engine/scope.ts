@@ -516,13 +516,14 @@ class OwnWork {
 
   /** After several crashes, recovers without the log, in case its entries cannot be written. */
   #recover(): void {
-    const { guard, unit, effects, turns } = this.#parts
+    const { guard, unit, effects, turns, inbox, budget, parking } = this.#parts
     const work = together('recovery')
     const quiet = guard.deaths(work) >= MOST_DEATHS
     const cause = guard.diedOf()
     const blamed = cause === null || cause === 'turn' || cause === 'recovery'
     unit((unit) => {
       this.#correctClock(unit)
+      if (inbox.open > 0 && budget.changed(unit)) parking.release(unit, 'budget')
       effects.recover(unit, quiet)
       turns.recover(unit, { quiet, blamed })
     }, work)

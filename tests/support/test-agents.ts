@@ -12,6 +12,8 @@ type Behaviour = (context: DecisionContext, deps: AgentDeps) => Promise<unknown>
 
 /** The behaviour of a scope's trigger, set by each test for its own scope. */
 export const behaviours = new Map<string, Behaviour>()
+/** Variables of the deployment for single scopes, from their next waking. */
+export const variables = new Map<string, Partial<Cloudflare.Env>>()
 /** Every effect that really ran, in order. */
 export const effects: { scope: string; text: string; key: string | null; started: number; ended: number }[] = []
 /** By scope, or by scope and text. */

@@ -14,7 +14,16 @@ import { DECIDED, PRICED, EXPORTED, HOST } from './scope-with-remote-tools.ts'
 import { greeter } from './guide/greeter.ts'
 import { histories } from './histories.ts'
 import { triage } from './guide/triage.ts'
-import { answeringAgent, chainedAgent, doorkeeper, perceivingAgent, testAgent, undoingAgent, writingAgent } from './test-agents.ts'
+import {
+  answeringAgent,
+  chainedAgent,
+  doorkeeper,
+  perceivingAgent,
+  testAgent,
+  undoingAgent,
+  variables,
+  writingAgent,
+} from './test-agents.ts'
 
 /** The deployment of the worker tests: scripted agents beside the real ones. */
 const own = [
@@ -71,6 +80,7 @@ export class Scope extends TestedScope {
         ...(name.startsWith(LIMITED) && limits),
         ...(name.startsWith(DECIDED) && DECISION_MODEL),
         ...(name.startsWith(PRICED) && PRICED_MODEL),
+        ...variables.get(name),
       },
       registry,
     )

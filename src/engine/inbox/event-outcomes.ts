@@ -166,7 +166,7 @@ type OutcomeSituation = {
   /** Details of an outage and of a spent budget, or null. */
   outage: string | null
   budget: { until: number | null; detail: string } | null
-  /** Why the last call was refused. */
+  /** The reason of the last turn that a budget refused. */
   refused: string | null
 }
 
@@ -185,7 +185,7 @@ function situationOf({ turns, budget, outage, settings, now }: SituationParts): 
     max_attempts: retry.max_attempts,
     outage: outage.told,
     budget: allowance.ok ? null : allowance,
-    refused: budget.money()?.why ?? null,
+    refused: budget.told,
   }
 }
 

@@ -7,7 +7,7 @@ import type { Parking } from '../inbox/parking.ts'
 import type { ScopeFeature } from '../feature.ts'
 import type { Claimed, Inbox, DueEvent, TurnRows } from '../inbox/inbox.ts'
 import type { Unit, Deferred } from '../../kernel/unit.ts'
-import type { ModelOutage } from './model-access.ts'
+import type { Budget, ModelOutage } from './model-access.ts'
 import { type Turn, keep, nothingYet, noUsage, type Readings, type TurnRecord } from './turn.ts'
 import { isSpent, type TurnEnding } from '../../agent/turn-ending.ts'
 import { v7 as uuidv7 } from 'uuid'
@@ -24,6 +24,7 @@ export type LedgerParts = ClaimParts & {
   inbox: Inbox
   features: readonly ScopeFeature[]
   outage: ModelOutage
+  budget: Pick<Budget, 'refused'>
   parking: Parking
 }
 
@@ -86,6 +87,7 @@ export class TurnLedger {
       }
       case 'refused': {
         rows.release(unit, turn_id, { due_at: ending.until ?? unit.now + PARKED_MS, parked: { reason: 'budget', now: unit.now } })
+        this.#parts.budget.refused(unit, ending.error ?? 'a budget is spent')
         logEnd(this.#parts, unit, turn, ending)
         return
       }

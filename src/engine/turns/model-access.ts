@@ -19,6 +19,12 @@ type Allowance = { ok: true } | ModelRefusal
 /** `declared`: the budgets of the deployment, if it has any. */
 type BudgetParts = Pick<MoneyParts, 'now' | 'scope' | 'shared' | 'problem' | 'lease'> & { declared: string | undefined }
 
+/** A refusal by a budget, for whose events it is shown, and the limits that it followed from. */
+type Told = { at: number; detail: string; limits: string }
+
+const TOLD = 'budget_told'
+/** A scope wakes this often while its events wait for a budget: a deploy may have raised it. */
+const LOOK_MS = 3_600_000
 const PERIOD_MS = { hour: 3_600_000, day: 86_400_000, total: Number.POSITIVE_INFINITY }
 
 /** The limits of the scope's model calls: tokens in a period, aligned to UTC, and money. */
@@ -27,6 +33,8 @@ export class Budget {
   readonly #now: () => number
   /** Undefined while no budget in money is set. */
   readonly money: () => Money | undefined
+  readonly #declared: string | undefined
+  #told: Told | null
   #used: { period: number; tokens: number }
 
   constructor(database: Database, settings: () => Settings, { now, ...shared }: BudgetParts) {
@@ -35,6 +43,8 @@ export class Budget {
     let money: Money | undefined
     this.money = () => ((money ?? (budget() || shared.declared)) ? (money ??= new Money({ ...shared, database, budget, now })) : undefined)
     this.#now = now
+    this.#declared = shared.declared
+    this.#told = database.read<Told | null>(TOLD, null)
     this.#used = database.read('budget', { period: 0, tokens: 0 })
   }
 
@@ -50,7 +60,8 @@ export class Budget {
     if (budget === null || (this.remaining() ?? 0) > 0) return this.money()?.spentOut() ?? { ok: true }
     const length = PERIOD_MS[budget.per]
     const until = Number.isFinite(length) ? (this.#period() + 1) * length : null
-    const when = until === null ? 'raise token_budget in the settings to continue' : `it is renewed at ${new Date(until).toISOString()}`
+    const renewed = until === null ? '' : `it is renewed at ${iso(until)}, or `
+    const when = `${renewed}raise token_budget in the settings to continue`
     return { ok: false, reason: 'budget', until, detail: `the token budget of ${budget.tokens} per ${budget.per} is spent; ${when}` }
   }
 
@@ -58,6 +69,41 @@ export class Budget {
     const period = this.#period()
     this.#used = { period, tokens: tokens + (this.#used.period === period ? this.#used.tokens : 0) }
     unit.write('budget', this.#used)
+  }
+
+  /** The refusal for people; null without one. */
+  get told(): string | null {
+    return this.#told?.detail ?? null
+  }
+
+  /** Notes that a turn's events wait from now on. */
+  refused(unit: Unit, detail: string): void {
+    this.#tell(unit, { at: unit.now, detail, limits: this.#limits() })
+  }
+
+  /** On waking: true if other limits hold than those by which events wait. */
+  changed(unit: Unit): boolean {
+    if (this.#told === null || this.#told.limits === this.#limits()) return false
+    this.#tell(unit, null)
+    return true
+  }
+
+  /** Time after `since` at which a scope whose events may wait wakes to look; null if none do. */
+  looksAt(since: number): number | null {
+    if (this.#told === null) return null
+    const { at } = this.#told
+    return at + (Math.floor(Math.max(0, since - at) / LOOK_MS) + 1) * LOOK_MS
+  }
+
+  #tell(unit: Unit, told: Told | null): void {
+    unit.write(TOLD, told)
+    this.#told = told
+  }
+
+  /** The settings are the agent's, too, which a deploy changes like the variable. */
+  #limits(): string {
+    const { budget, token_budget } = this.#settings()
+    return JSON.stringify([budget ?? null, token_budget, this.#declared ?? null])
   }
 
   #period(): number {

@@ -40,6 +40,7 @@ type Rows = { day: number; count: number }
 const KEY = 'money'
 const DAY_MS = 86_400_000
 const ROWS_PER_NOTE = 100
+const OWN = 'this scope'
 
 type Claim = { event: Event }
 /** Prices of a call in dollars: at most, and for its prompt alone. null: no price is known. */
@@ -74,8 +75,6 @@ export class Money {
   readonly #parts: MoneyParts
   #kept: Kept
   #last: Promise<unknown> = Promise.resolve()
-  /** Why the last call was refused that was. */
-  why: string | null = null
   /** Rows that were written when they were last added. */
   #seen = 0
 
@@ -92,11 +91,7 @@ export class Money {
 
   /** The most that one call may spend at this moment; one call at a time is judged. */
   reserve(write: (work: (unit: Unit) => void) => void, price: CallPrice, claimed: readonly Claim[]): Promise<Reserved | ModelRefusal> {
-    const reserved = this.#last.then(async () => {
-      const answer = await this.#reserve(write, price, claimed)
-      if (!answer.ok) this.why = answer.detail
-      return answer
-    })
+    const reserved = this.#last.then(() => this.#reserve(write, price, claimed))
     this.#last = reserved.catch(() => {})
     return reserved
   }
@@ -137,7 +132,7 @@ export class Money {
     const { budget } = this.#parts
     const { near, spent } = nearOf(this.#kept.own, mostOf(budget() ?? {}))
     this.#keep(unit, { ...this.#kept, open: rest, own: spent })
-    this.#tell(unit, near, `this scope`)
+    this.#tell(unit, near, OWN)
   }
 
   /** Counts a call of a decision model, which is not reserved. */
@@ -215,7 +210,7 @@ export class Money {
       const { left, until } = leftOf(paid(own, open), mostOf(budget), at)
       if (left >= amount) continue
       const soon = leftOf(own, mostOf(budget), at).left >= amount
-      return passed({ over, of: 'this scope', most: mostOf(budget), amount, until: soon ? at + SOON_MS : until })
+      return passed({ over, of: OWN, most: mostOf(budget), amount, until: soon ? at + SOON_MS : until })
     }
     return null
   }
@@ -319,5 +314,6 @@ function passed({ over, of, most, amount, until }: Passed): ModelRefusal {
   const limits = [most.day !== null && `${dollars(most.day)} per day`, most.month !== null && `${dollars(most.month)} per month`]
   const limit = `the budget of ${of}, ${limits.filter(Boolean).join(' and ')},`
   if (amount > lowest(most)) return refusal(over, null, `${limit} is less than one call may cost: ${dollars(amount)}`)
-  return refusal(over, until, `${limit} does not allow a call of up to ${dollars(amount)}; it is asked again at ${iso(until)}`)
+  const raise = of === OWN ? 'raise the setting budget' : 'raise it in REFLEX_BUDGETS'
+  return refusal(over, until, `${limit} does not allow a call of up to ${dollars(amount)}; it is asked again at ${iso(until)}, or ${raise}`)
 }

@@ -6,7 +6,7 @@ import { outside } from '../../../support/mock-fetch.ts'
 import { rowsWritten } from '../../../support/rows.ts'
 import { HOST, PRICED } from '../../../support/scope-with-remote-tools.ts'
 import { crash, entriesOf, evict, freshScope, inObject, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
-import { ask, behaviours } from '../../../support/test-agents.ts'
+import { ask, behaviours, variables } from '../../../support/test-agents.ts'
 
 let network: ReturnType<typeof outside> | undefined
 afterEach(() => {
@@ -70,6 +70,27 @@ describe('a budget in money', () => {
     const refuses = await scopeAt(1000, { budget: { usd_per_event: 0.01, over: 'refuse' } })
     const [refused] = await sendAndSettle(stubOf(refuses), note(refuses, 'a'))
     expect(refused).toMatchObject({ status: 'dead_lettered', outcome: { reason: expect.stringContaining('per event is the limit') } })
+  })
+
+  test('that the deployment raises lets the events continue that wait, once the scope wakes', async () => {
+    const scope = await scopeAt(1000)
+    const limit = (usd_per_day: number) => {
+      const budgets = { [`scope:${scope}`]: { usd_per_day } }
+      variables.set(scope, { REFLEX_BUDGETS: JSON.stringify(budgets) })
+      return evict(stubOf(scope))
+    }
+    await limit(0.45)
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    const [id] = await send(stubOf(scope), note(scope, 'b'))
+    await until(async () => (await waitingOf(scope, id!))?.reason === 'budget', 'the event waits')
+    // Waking alone changes nothing, and forgets nothing.
+    await evict(stubOf(scope))
+    expect((await waitingOf(scope, id!))?.detail).toMatch(/\$0\.4500 per day.*raise it in REFLEX_BUDGETS/)
+    const { wake_at } = await stubOf(scope).poke()
+    expect(wake_at).toBeLessThanOrEqual(Date.now() + 3_600_000)
+    await limit(0.9)
+    const { records } = await stubOf(scope).outcomes([id!], 10_000)
+    expect(records).toMatchObject([{ status: 'completed' }])
   })
 
   test('that refuses a call does not end the wait for a provider that is not available', async () => {
