@@ -10,7 +10,14 @@ import { tool, type ToolSet } from 'ai'
 type Tools = Readonly<Record<string, ToolDefinition>>
 export type FoundTool = Result<{ definition: ToolDefinition }>
 /** Tools outside the Worker. `find` returns null for names of other tools. */
-export type OutsideTools = { ready(): Promise<void>; available(): Tools; find(name: string): FoundTool | null }
+export type OutsideTools = {
+  ready(): Promise<void>
+  available(): Tools
+  find(name: string): FoundTool | null
+  unavailable?(): UnavailableTool[]
+}
+/** A declared tool, or an MCP server by `mcp.NAME`, and why it cannot be called. */
+type UnavailableTool = { name: string; reason: string }
 type Granted = { own: Tools; allowed: readonly string[]; named: readonly string[] | null | undefined }
 type ToolboxParts = { scope: string; agent: () => Agent; settings: () => Settings; outside: OutsideTools }
 
@@ -35,6 +42,10 @@ export class Toolbox {
   /** Resolves once the MCP servers that answer have listed their tools. */
   async ready(): Promise<void> {
     await this.#parts.outside.ready()
+  }
+
+  get unavailable(): readonly UnavailableTool[] {
+    return this.#parts.outside.unavailable?.() ?? []
   }
 
   get all(): Tools {

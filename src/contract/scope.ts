@@ -222,6 +222,7 @@ export const scopeTool = z
     assumed: z
       .boolean()
       .describe('True if the tool declares none, so that they follow from the formats and names of its arguments (docs/security.md).'),
+    unavailable: z.string().optional().describe('Why this tool, or this whole MCP server, cannot be called now.'),
   })
   .meta({ id: 'ScopeTool' })
 export type ScopeTool = z.infer<typeof scopeTool>

@@ -109,14 +109,18 @@ function chainOf({ scope, store, programs, toolbox, features, env, may_act, now 
   return Object.assign(chain, ...features.map((feature) => feature.chain?.())) as ScopeChain
 }
 
-const toolsOf = (toolbox: Collaborators['toolbox']): ScopeTool[] =>
-  toolbox.allowed.flatMap((name) => {
+const UNKNOWN_TOOL = { description: '', acts: true, plans_only: false, destinations: [], assumed: false }
+
+const toolsOf = (toolbox: Collaborators['toolbox']): ScopeTool[] => [
+  ...toolbox.unavailable.map(({ name, reason }) => ({ ...UNKNOWN_TOOL, name, unavailable: reason })),
+  ...toolbox.allowed.flatMap((name) => {
     const found = toolbox.forPlan(name)
     if (!found.ok) return []
     const { description, plans_only = false, destinations } = found.definition
     const given = destinations ? [...destinations] : assumedDestinations(found.definition)
     return [{ name, description, acts: !onlyReads(found.definition), plans_only, destinations: given, assumed: !destinations }]
-  })
+  }),
+]
 
 type Of = { agents: AgentRegistry; features: readonly FeatureInScope[] }
 

@@ -145,7 +145,7 @@ function assumedCheck(assumed: Readonly<Record<string, string[]>>): HealthCheck[
 }
 
 /** The tools of a scope, as far as they are checked. */
-export type DoctorTools = { scope: string; tools: Pick<ScopeTool, 'name' | 'destinations' | 'assumed'>[] }
+export type DoctorTools = { scope: string; tools: Pick<ScopeTool, 'name' | 'destinations' | 'assumed' | 'unavailable'>[] }
 
 /** The check names what is assumed of tools that scopes have by their settings. */
 export function scopeToolsCheck(asked: readonly DoctorTools[]): HealthCheck[] {
@@ -160,6 +160,16 @@ export function scopeToolsCheck(asked: readonly DoctorTools[]): HealthCheck[] {
   const said = Array.from(scopes, ([tool, [first, ...more]]) => `${tool} in ${first}${more.length > 0 ? ` and ${more.length} more` : ''}`)
   const detail = `assumed by format and name in ${counted(asked.length, 'scope')} that changed last: ${said.join(', ')}`
   return [check('destinations in settings', 'ok', `${detail}; \`destinations\` in the settings says otherwise`)]
+}
+
+/** The tools and MCP servers that the settings of these scopes declare and nothing can call. */
+export function missingToolsCheck(asked: readonly DoctorTools[]): HealthCheck[] {
+  const said = asked.flatMap(({ scope, tools }) =>
+    tools.flatMap(({ name, unavailable }) => (unavailable === undefined ? [] : [`${name} of ${scope}: ${unavailable}`])),
+  )
+  if (said.length === 0) return []
+  const hint = 'No turn is offered these. Mend the server or the setting; reflex scope tools SCOPE asks again.'
+  return [check('missing tools', 'warning', said.join('; '), hint)]
 }
 
 /** The scopes whose budget in money allows no call, among those that were asked. */

@@ -6,7 +6,7 @@ import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
 import type { ScopeState, ScopeSummary, ScopeTool } from '../../../src/contract/scope.ts'
 import type { CheckLevel, DoctorHealth, DoctorTools, HealthCheck } from './checks.ts'
-import { checksOf, RECENT, scopeBudgetsCheck, scopeToolsCheck, toolCallsCheck } from './checks.ts'
+import { checksOf, missingToolsCheck, RECENT, scopeBudgetsCheck, scopeToolsCheck, toolCallsCheck } from './checks.ts'
 
 const marks: Record<CheckLevel, { mark: string; colour: Colour }> = {
   ok: { mark: '✓', colour: 'green' },
@@ -56,7 +56,15 @@ async function examined(api: Api, signal: AbortSignal): Promise<HealthCheck[]> {
     const checks = checksOf(health, { sent, received: Date.now() })
     const [calls, scopes] = await Promise.all([callsCheck(api, sent, signal), latestScopes(api, signal)])
     const with_tools = scopes.flatMap(({ scope, tools }) => (tools === null ? [] : [{ scope, tools }]))
-    return [connection, key, ...checks, ...calls, ...scopeToolsCheck(with_tools), ...scopeBudgetsCheck(scopes)]
+    return [
+      connection,
+      key,
+      ...checks,
+      ...calls,
+      ...scopeToolsCheck(with_tools),
+      ...missingToolsCheck(with_tools),
+      ...scopeBudgetsCheck(scopes),
+    ]
   } catch (error) {
     return [connection, failed(error instanceof RequestRefused ? 'key' : 'health', error)]
   }

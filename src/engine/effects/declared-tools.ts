@@ -54,6 +54,21 @@ export class DeclaredTools {
     return this.#available.tools
   }
 
+  /** The declared tools and servers that nothing can call. */
+  unavailable(): { name: string; reason: string }[] {
+    const { http_tools, mcp_servers } = this.#parts.settings()
+    const declared = [
+      ...http_tools.map((tool) => ({ name: tool.name, reason: this.#refusal(tool) })),
+      ...mcp_servers.map((server) => ({ name: `mcp.${server.name}`, reason: this.#refusal(server) ?? this.#silence(server) })),
+    ]
+    return declared.flatMap(({ name, reason }) => (reason === null ? [] : [{ name, reason }]))
+  }
+
+  #silence(server: McpServerSetting): string | null {
+    const catalogue = this.#servers.catalogue(server)
+    return catalogue?.ok === false ? catalogue.reason : null
+  }
+
   #collected({ http_tools, mcp_servers }: Settings): Record<string, ToolDefinition> {
     const offered = mcp_servers.flatMap((server) => {
       const catalogue = this.#servers.catalogue(server)

@@ -443,6 +443,15 @@ describe("an MCP server's tools", () => {
     expect(await look({ destinations: { look: [] } })).toMatchObject({ destinations: [], assumed: false })
   })
 
+  test('are listed as one that is unavailable, with the reason, while their server does not list them', async () => {
+    answer = async () => new Response('<html>', { headers: { 'content-type': 'text/html' } })
+    const scope = await scopeWith({ mcp_servers: [server], http_tools: [{ ...open, secret_headers: {}, url: 'https://elsewhere.test/' }] })
+    const { items } = (await call(scopePath(scope, '/tools'))).body
+    expect(items).toContainEqual(expect.objectContaining({ name: 'mcp.sky', unavailable: expect.stringContaining('text/html') }))
+    expect(items).toContainEqual(expect.objectContaining({ name: open.name, unavailable: expect.stringContaining('allowed_hosts') }))
+    expect(items.filter(({ name }: { name: string }) => name.startsWith('mcp.'))).toHaveLength(1)
+  })
+
   test('are fetched once, and again in an object that restarts', async () => {
     const scope = await scopeWith({ mcp_servers: [server] })
     const asked = () => world.requests.filter(({ body }) => body.includes('tools/list')).length

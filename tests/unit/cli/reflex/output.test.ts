@@ -4,7 +4,7 @@ import { UsageError } from '../../../../cli/lib/cli-error.ts'
 import type { Terminal } from '../../../../cli/lib/paint.ts'
 import { askPages, requestOf, type Asking } from '../../../../cli/reflex/ask.ts'
 import { completions } from '../../../../cli/reflex/completion.ts'
-import { checksOf, scopeToolsCheck, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
+import { checksOf, missingToolsCheck, scopeToolsCheck, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
 import { printer } from '../../../../cli/reflex/printer.ts'
 import { reflexProgram } from '../../../../cli/reflex/program.ts'
 import { matches } from '../../../../cli/reflex/reflex/test.ts'
@@ -163,6 +163,18 @@ describe('doctor', () => {
     expect(of({ retention: { days: 30, backlog: 0, packs: { ...packs, leave_in_days: 0 } } })).toMatchObject([
       { detail: expect.stringMatching(/beginning now$/) },
     ])
+  })
+
+  test('warns of tools and MCP servers that settings declare and nothing can call', () => {
+    const tools = [{ name: 'mcp.bank', destinations: [], assumed: false, unavailable: 'listing its tools took longer than 5000 ms' }]
+    expect(missingToolsCheck([{ scope: 'shop/1', tools }])).toMatchObject([
+      {
+        level: 'warning',
+        detail: 'mcp.bank of shop/1: listing its tools took longer than 5000 ms',
+        hint: expect.stringContaining('scope tools'),
+      },
+    ])
+    expect(missingToolsCheck([{ scope: 'shop/1', tools: [{ name: 'http.a', destinations: [], assumed: false }] }])).toEqual([])
   })
 
   test('names what is assumed of the tools of settings, each once', () => {
