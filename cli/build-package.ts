@@ -52,16 +52,14 @@ function compiledNames(text: string): string {
   return text.replaceAll(/((?:from |import\(|declare module )['"]\.{1,2}\/[^'"]+)\.tsx?(['"])/g, '$1.js$2')
 }
 
-type Range = Pick<Token, 'start' | 'end'>
-
 /** tsc indents by four spaces; tabs take less. Text within templates stays. */
-function tabbed(text: string, templates: readonly Range[] = []): string {
+function tabbed(text: string, templates: readonly Token[] = []): string {
   const isText = (at: number) => templates.some(({ start, end }) => start < at && at <= end)
   return text.replaceAll(/^(?: {4})+/gm, (spaces, at: number) => (isText(at) ? spaces : '\t'.repeat(spaces.length / 4)))
 }
 
 /** The texts of a module's template literals that have several lines. */
-function templatesOf(text: string): Range[] {
+function templatesOf(text: string): Token[] {
   const tokens: Token[] = []
   parse(text, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true, onToken: tokens })
   return tokens.filter(({ type, start, end }) => type.label === 'template' && text.slice(start, end).includes('\n'))

@@ -298,7 +298,7 @@ const withoutCards = (text: string): string =>
 
 /** The texts that a credential has by all of its forms. Most texts have none of them. */
 const MARKS =
-  /PRIVATE KEY|AKIA|ASIA|gh[opusr]_|github_pat_|glpat-|[srp]k[-_]|xox[a-z]-|AIza|npm_|hf_|do[op]_v1_|SG\.|ya29\.|eyJ|bearer|passw|pwd|api[_-]?key|secret|token|:\/\/|\d{4}[ -]\d{4,6}[ -]\d|\b(?:card|visa|mastercard|amex|kreditkarte)\b/i
+  /PRIVATE KEY|AKIA|ASIA|gh[opusr]_|github_pat_|glpat-|[srp]k[-_]|xox[a-z]-|AIza|npm_|hf_|do[op]_v1_|SG\.|ya29\.|eyJ|bearer|passw|pwd|api[_-]?key|secret|token|:\/\/|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d{4}(?![\d-])|\d{4}[ -]\d{6}[ -]\d{5}|\b(?:card|visa|mastercard|amex|kreditkarte)\b/i
 const maskOf = (kind: CredentialKind | 'card_number'): string => `[secret: ${kind}]`
 const WHOLE_KEY = new RegExp(String.raw`${PRIVATE_KEY.source}[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)`, 'g')
 const WORD = /[^\s"'`,;=:()<>[\]{}|&?#@/\\]{16,}/g

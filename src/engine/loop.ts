@@ -24,6 +24,7 @@ const PERCEIVE_BATCH = 1000
 const MOST_HOPS = 100
 const never = () => false
 const STORED = { via: null, holds: never }
+
 /**
  * The path of an event through its scope:
  *

@@ -11,19 +11,6 @@ Object.assign(globalThis, {
   },
 })
 
-// An id that reads like a card number by chance enters more functions: these are of letters.
-const draw = crypto.getRandomValues.bind(crypto)
-const ofLetters = (byte: number): number => (10 + ((byte >> 4) % 6)) * 16 + 10 + (byte % 6)
-const letters = (bytes: number): string => Array.from(draw(new Uint8Array(bytes)), (byte) => ofLetters(byte).toString(16)).join('')
-Object.assign(crypto, {
-  getRandomValues: <Drawn extends Parameters<typeof draw>[0]>(drawn: Drawn): Drawn => {
-    draw(drawn)
-    if (drawn instanceof Uint8Array) drawn.set(drawn.map(ofLetters))
-    return drawn
-  },
-  randomUUID: () => [letters(4), letters(2), `4${letters(2).slice(1)}`, `a${letters(2).slice(1)}`, letters(6)].join('-'),
-})
-
 export function beginRecording(): void {
   recorded = []
 }
