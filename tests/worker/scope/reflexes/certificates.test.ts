@@ -473,9 +473,10 @@ describe('the setting learning.mode', () => {
     const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
     const approval = await askedOf(stub, scope)
     const seller = { owner: `scope:${scope}`, owner_id: agentOwner(scope), scopes: [scope] }
-    const buyer = { owner: 'buyer', owner_id: 'key-of-buyer', scopes: [freshScope()] }
+    const buyer = { owner: 'buyer', owner_id: 'key-of-buyer', scopes: ['*'] }
     await changeOwner(env.DB, { kind: 'reflex', id }, { deal_id: crypto.randomUUID(), seller, buyer, now: Date.now() })
     await stub.reflexesChanged([id])
+    expect((await entriesOf(stub, 'reflex-fired')).length).toBe(NEEDED)
     await decideOn(approval?.id ?? '', 'reject')
     await until(async () => (await changesOf(stub)).at(-1) === 'rejected test.note', 'the scope knows')
     expect(await movesOf(stub)).toEqual([])
