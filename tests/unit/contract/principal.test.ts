@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { coversScope, deciderOf, hasRole, isAdminOfAll, isKeyId, principal } from '../../../src/contract/principal.ts'
+import { coversScope, deciderOf, hasRole, isAdminOfAll, isKeyId, principal, senderRole } from '../../../src/contract/principal.ts'
 
 const valid = { key_id: 'k', name: 'ci', roles: ['publisher', 'team:on-call'], scopes: ['team-a/*'] }
 
@@ -20,6 +20,15 @@ describe('roles', () => {
     expect(hasRole({ roles: ['viewer', 'publisher'] }, 'publisher')).toBe(true)
     expect(hasRole({ roles: [] }, 'viewer')).toBe(false)
   })
+})
+
+test.each([
+  ['a key', 'k', ['admin'], 'admin'],
+  ['a key', 'k', ['publisher', 'operator'], 'operator'],
+  ['a key', 'k', ['publisher', 'team:on-call'], undefined],
+  ['the key of the deployment', 'admin', ['admin'], undefined],
+])('a setting may trust what %s (%s) of %j sends by the role %s', (_, key_id, roles, role) => {
+  expect(senderRole({ key_id, roles })).toBe(role)
 })
 
 describe('scopes', () => {

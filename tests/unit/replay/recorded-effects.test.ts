@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import { isProbe, RecordedEffects } from '../../../src/features/replay/recorded-effects.ts'
 import { Comparison, Unrecorded } from '../../../src/features/replay/report.ts'
-import { Source } from '../../../src/features/replay/source.ts'
+import { cleanerOf, Source } from '../../../src/features/replay/source.ts'
 import { defineTool } from '../../../src/tools/define-tool.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
@@ -167,4 +167,27 @@ test('other tools are offered by the names that models are shown, and call throu
   ])
   await effects.outside.ready()
   expect([effects.outside.available(), effects.outside.find('http.mail')]).toEqual([{}, null])
+})
+
+describe('a recording', () => {
+  test('is replayed without its dry turns, and without what they asked and did', () => {
+    const spans = [
+      { kind: 'effect-started', span_id: 'own', parent_id: 'turn' },
+      { kind: 'effect-started', span_id: 'asked', parent_id: 'dry' },
+      { kind: 'effect-ended', span_id: 'within', parent_id: 'asked' },
+      { kind: 'dry-turn-ended', span_id: 'dry', parent_id: 'turn' },
+    ]
+    const entries = spans.map((span) => part<LogEntry>(span))
+    const source = new Source(part<ConstructorParameters<typeof Source>[0]>({ scope: 'a', events: [], entries }))
+    expect(source.recording.entries.map(({ span_id }) => span_id)).toEqual(['own'])
+  })
+
+  test('keeps its masks where a replayed value is masked', () => {
+    const mask = `sha256:${'a'.repeat(64)}`
+    const clean = cleanerOf(
+      (value) => value,
+      (text) => `masked ${String(text)}`,
+    )(part<Parameters<ReturnType<typeof cleanerOf>>[0]>({ redact: ['iban'] }))
+    expect(clean({ iban: mask, token: 'DE1' })).toEqual({ iban: mask, token: 'masked DE1' })
+  })
 })

@@ -194,6 +194,39 @@ describe('the archive', () => {
     expect(JSON.stringify(lines)).not.toContain('ticket-secret')
   })
 
+  test('lists no file that is still being written', async () => {
+    const { scope, stub } = await lived('a')
+    const place = stopAt(scope, 'before', 1)
+    await age(stub, 8)
+    await until(async () => place.reached, 'it writes the file')
+    expect(await filesOf(scope)).toEqual([])
+    place.passed = true
+    await isEmpty(stub)
+  })
+
+  test('is searched for a trace in sixteen files, and with more the trace is not complete', async () => {
+    const { scope, stub, records } = await lived('a')
+    await age(stub, 8)
+    await isEmpty(stub)
+    const { number, files } = (await filesOf(scope)).find(({ kind }) => kind === 'log')!
+    const { path } = files.find(({ format }) => format === 'jsonl')!
+    const bytes = await (await env.TEST_ARCHIVE.get(path))!.arrayBuffer()
+    const columns = 'kind, day, first_seq, last_seq, rows, files, ids, archived_at'
+    const copy = async (to: number) => {
+      await env.TEST_ARCHIVE.put(path.replace(/\d{8}(?=\.jsonl)/, String(to).padStart(8, '0')), bytes)
+      const insert = `INSERT INTO archive_files (number, ${columns}) SELECT ?, ${columns} FROM archive_files WHERE number = ?`
+      await inObject(stub, ({ storage }) => void storage.sql.exec(insert, to, number))
+    }
+    const isComplete = async () => {
+      const exported = `/v1/traces/${records[0]!.event.meta.trace_id}/export?scope=${encodeURIComponent(scope)}`
+      return (await call(exported)).body.complete as boolean
+    }
+    for (let to = 101; to <= 115; to += 1) await copy(to)
+    expect(await isComplete()).toBe(true)
+    await copy(116)
+    expect(await isComplete()).toBe(false)
+  })
+
   test('is null in the state of a scope without a bucket, which deletes expired data as ever', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
@@ -255,6 +288,22 @@ describe('a bucket that is unavailable', () => {
     await isEmpty(stub)
     expect((await stub.state()).archive).toEqual({ files: 2, last_error: null })
     expect((await linesOf(scope, 'log')).map(({ seq }) => seq)).toEqual(log.map(({ seq }) => seq))
+  })
+
+  test('is asked again by a later sweep, and not by each event until then', async () => {
+    const { scope, stub } = await lived('a')
+    let asked = 0
+    hooks.set(scope, {
+      before: () => {
+        asked += 1
+        throw new Error('the bucket is away')
+      },
+    })
+    await age(stub, 8)
+    await until(async () => asked > 0, 'it is asked')
+    for (const text of ['b', 'c', 'd']) await sendAndSettle(stub, note(scope, text))
+    await runAlarm(stub)
+    expect(asked).toBe(1)
   })
 
   test('is answered with 503 if the log or an event is read that only the archive has', async () => {

@@ -91,6 +91,38 @@ describe('mining', () => {
     expect(found?.after).toEqual({ 'skill:notes.save': 4, look: 4 })
   })
 
+  test('names the sixteen calls that came most often before a sequence', () => {
+    const before = (n: number) => call(`tool${n % 17}`, { id: `${n}` })
+    const traces = times(68, (n) => trace(n, [...(n < 51 ? [before(n)] : [call('tool3', { id: `${n}` })]), call('build'), call('deploy')]))
+    const found = mine(traces).patterns.find(({ symbols }) => symbols[0]?.startsWith('build'))
+    const names = Object.keys(found?.after ?? {})
+    expect([names.length, names[0], names.includes('tool9')]).toEqual([16, 'tool3', false])
+  })
+
+  describe('of calls that some turns make next', () => {
+    const reading = (n: number, status: string, next?: string, ok = true) =>
+      trace(n, [call('read', { id: `${n}` }, { output: { status } }), ...(next === undefined ? [] : [call(next, { id: `${n}` }, { ok })])])
+    const branchesOf = (traces: Trace[]) =>
+      mine(traces).patterns.map(({ symbols, branches }) => [symbols.length, branches.filter(Boolean).length])
+
+    test('makes no branch where too few turns did not make them', () => {
+      const went_on = times(20, (n) => reading(n, 'open', 'close'))
+      expect(branchesOf([...went_on, ...times(4, (n) => reading(20 + n, 'done'))])).toEqual([[2, 0]])
+      expect(branchesOf([...went_on, ...times(5, (n) => reading(20 + n, 'done'))])).toEqual([[2, 1]])
+    })
+
+    test('makes no branch of a call that failed', () => {
+      const others = times(10, (n) => reading(20 + n, 'done'))
+      expect(branchesOf([...times(20, (n) => reading(n, 'open', 'close', false)), ...others])).toEqual([])
+      expect(branchesOf([...times(20, (n) => reading(n, 'open', 'close')), ...others])).toEqual([[2, 1]])
+    })
+
+    test('makes at most four branches', () => {
+      const traces = times(36, (n) => reading(n, `status ${n % 6}`, n % 6 === 5 ? undefined : `tool${n % 6}`))
+      expect(branchesOf(traces)).toContainEqual([5, 4])
+    })
+  })
+
   test('sees a call that was repeated after a failure once', () => {
     const retried = (n: number) => trace(n, [call('a'), call('b', {}, { ok: false }), call('b'), call('c')])
     expect(symbolsOf(times(10, retried))).toEqual([['a{}', 'b{}', 'c{}']])

@@ -252,6 +252,25 @@ describe('a WebSocket', () => {
     expect(after.frames.filter(({ type }) => type === 'delta')).toEqual([])
   })
 
+  test('that opens during a turn gets no part of an answer whose beginning is no longer kept whole', async () => {
+    const scope = freshScope()
+    const gate = Promise.withResolvers<void>()
+    behaviours.set(scope, async (_, deps) => {
+      deps.stream('x'.repeat(70_000))
+      await gate.promise
+      deps.stream('c')
+      deps.reply('long')
+      return null
+    })
+    const early = await connect(scope)
+    await send(stubOf(scope), note(scope, 'go'))
+    await early.frame('delta')
+    const late = await connect(scope, { after: 0 })
+    gate.resolve()
+    await late.frame('log', ({ entry }) => entry?.kind === 'reply-sent')
+    expect(late.frames.filter(({ type }) => type === 'delta')).toEqual([{ type: 'delta', turn_id: expect.any(String), content: 'c' }])
+  })
+
   test.each([
     ['of its sender', {}, true],
     ['of another key', { key_id: 'other' }, false],
