@@ -242,6 +242,20 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(taught, episode(9000, { type: 'load', percent: 12 }, []))).toMatchObject([{ action_type: 'ignore' }])
   })
 
+  test.each([
+    ['alone', (build: number) => String(build)],
+    ['among words', (build: number) => `Build ${build} failed`],
+  ])('write a number of the event into a text, %s', async (_, textOf) => {
+    const build = (index: number) => ({
+      type: 'build',
+      result: index % 2 ? 'failed' : 'passed',
+      number: 20_000 + ((index * 7919) % 50_000),
+    })
+    const taught = history(400, (index) => [build(index), index % 2 ? call('comment', { text: textOf(build(index).number) }) : []])
+    const event = episode(9000, { type: 'build', result: 'failed', number: 30_001 }, [])
+    expect(await actions(taught, event)).toEqual([{ action_type: 'call_tool', tool: 'comment', args: { text: textOf(30_001) } }])
+  })
+
   const cold = (index: number) => ({ type: 'cold', celsius: ((index * 7919) % 1600) / 10, door: index % 3 })
   test.each([
     ['acts at the lowest number of its decisions', 80.1, [{ tool: 'alarm' }]],

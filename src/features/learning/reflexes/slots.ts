@@ -6,9 +6,9 @@ import { LONGEST_TEXT } from './facts/text.ts'
 
 /**
  * A way to find an argument in a context. `pattern` is the source of a RegExp with one group.
- * `plus` is added to a number that is a whole field.
+ * `plus` is added to a number that is a whole field. `written`: the text of such a number.
  */
-export type Extractor = { path: ContextPath; pattern: string | null; as: 'string' | 'number'; plus?: number }
+export type Extractor = { path: ContextPath; pattern: string | null; as: 'string' | 'number'; plus?: number; written?: true }
 /** Tried in order; the first that finds something gives the value. */
 export type ReplySlot = { slot: readonly Extractor[] }
 type Example = { saw: Saw; value: string | number }
@@ -127,9 +127,10 @@ export function extract({ slot }: ReplySlot, saw: Saw): string | number | undefi
 const compiled = new Map<string, RegExp>()
 
 /** Undefined if the pattern finds nothing, or more than one value. */
-function extractOne({ path, pattern, as, plus }: Extractor, saw: Saw): string | number | undefined {
+function extractOne({ path, pattern, as, plus, written }: Extractor, saw: Saw): string | number | undefined {
   const value = valueAt(saw, path)
   if (plus !== undefined) return typeof value === 'number' ? sumOf(value, plus) : undefined
+  if (written) return typeof value === 'number' ? String(value) : undefined
   if (pattern === null) return typeof value === as ? (value as string | number) : undefined
   if (typeof value !== 'string') return undefined
   const expression = compiled.get(pattern) ?? new RegExp(pattern, 'g')
@@ -158,6 +159,7 @@ function candidatesOf({ saw, value }: Example): Extractor[] {
   const found: Extractor[] = []
   for (const { path, value: leaf } of leavesOf(saw).leaves) {
     if (leaf === value) found.push({ path, pattern: null, as })
+    if (typeof leaf === 'number' && String(leaf) === value) found.push({ path, pattern: null, as, written: true })
     if (typeof leaf !== 'string') continue
     for (const pattern of patternsOf(leaf.slice(0, LONGEST_TEXT), String(value))) found.push({ path, pattern, as })
   }

@@ -233,9 +233,10 @@ function actCode({ acts, leaves, spans, fields, guards }: Acting, name = 'act'):
 }
 
 /** Parts of texts are text until they are used: `Number(undefined)` is a number. */
-function extractorCode({ path, pattern, as, plus }: Extractor): string {
+function extractorCode({ path, pattern, as, plus, written }: Extractor): string {
   const field = pathCode(path)
   if (pattern !== null) return `part(${field}, /${pattern}/g)`
+  if (written) return `(typeof ${field} === 'number' ? String(${field}) : undefined)`
   return `(typeof ${field} === '${as}' ? ${plus === undefined ? field : shiftedCode(field, plus)} : undefined)`
 }
 
