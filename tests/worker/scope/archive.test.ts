@@ -4,6 +4,7 @@ import { decodeArchive, encodeArchive } from '../../../src/base/archive-file.ts'
 import { ARCHIVED, hooks, puts } from '../../support/archive-bucket.ts'
 import { call, keyFor, scopePath } from '../../support/http.ts'
 import { age, crash, evict, freshScope, inObject, logOf, note, runAlarm, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { propose, skill, twoSteps } from '../../support/two-step-skill.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
 type Stub = ReturnType<typeof stubOf>
@@ -192,6 +193,56 @@ describe('the archive', () => {
     const lines = [...(await linesOf(scope, 'log')), ...(await linesOf(scope, 'events'))]
     expect(JSON.stringify(lines)).toContain('the key is')
     expect(JSON.stringify(lines)).not.toContain('ticket-secret')
+  })
+
+  test('shows no secret of the log that a skill has made one since', async () => {
+    const { scope, stub } = await lived('a')
+    await stub.configure({ blackboard: { ctx: { hidden: 'hunter2-hunter2' } } }, 'ops')
+    await isReplicated(stub)
+    await age(stub, 8)
+    await isEmpty(stub)
+    const shown = async () => JSON.stringify((await call(scopePath(scope, '/log'))).body)
+    expect(await shown()).toContain('hunter2')
+    const signature = {
+      inputs: [{ name: 'what', type: 'string', required: true, secret: true }],
+      blackboard_bindings: { inputs: { what: 'ctx.hidden' } },
+    }
+    const id = await skill({ signature, plan: { ...twoSteps('x').plan, result_map: {} } })
+    await propose(scope, id, { inputs: {} })
+    expect(await shown()).not.toContain('hunter2')
+  })
+
+  test('loses no counts with the rows that hold them, although they expire while it writes', async () => {
+    const { scope, stub } = await lived('a')
+    const place = stopAt(scope, 'before', 1)
+    await age(stub, 8)
+    await until(async () => place.reached, 'it writes the file')
+    await sendAndSettle(stub, note(scope, 'b'))
+    await isReplicated(stub)
+    const { counters } = await stub.state()
+    await inObject(stub, ({ storage: { sql } }) => {
+      sql.exec('UPDATE log SET at = at - 8 * 86400000')
+      sql.exec('UPDATE events SET accepted_at = accepted_at - 8 * 86400000')
+    })
+    place.passed = true
+    await isEmpty(stub)
+    await evict(stub)
+    expect((await stub.state()).counters).toEqual(counters)
+  })
+
+  test('takes back a file that was begun for a day whose rows are gone, before it writes the next', async () => {
+    const { scope, stub } = await lived('a')
+    await inObject(
+      stub,
+      ({ storage: { sql } }) => void sql.exec(`INSERT INTO archive_files (number, kind, day) VALUES (1, 'log', '2020-01-01')`),
+    )
+    const place = stopAt(scope, 'before', 3)
+    await age(stub, 8)
+    await until(async () => place.reached, 'it writes the file of the log')
+    const begun = await rowsOf(stub, `SELECT number FROM archive_files WHERE kind = 'log'`)
+    expect(begun).toEqual([{ number: 3 }])
+    place.passed = true
+    await isEmpty(stub)
   })
 
   test('lists no file that is still being written', async () => {
