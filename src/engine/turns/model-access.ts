@@ -20,7 +20,7 @@ type Allowance = { ok: true } | ModelRefusal
 type BudgetParts = Pick<MoneyParts, 'now' | 'scope' | 'shared' | 'problem' | 'lease'> & { declared: string | undefined }
 
 /** A refusal by a budget, for whose events it is shown, and the limits that it followed from. */
-type Told = { at: number; detail: string; limits: string }
+type ShownRefusal = { at: number; detail: string; limits: string }
 
 const TOLD = 'budget_told'
 /** A scope wakes this often while its events wait for a budget: a deploy may have raised it. */
@@ -34,7 +34,7 @@ export class Budget {
   /** Undefined while no budget in money is set. */
   readonly money: () => Money | undefined
   readonly #declared: string | undefined
-  #told: Told | null
+  #told: ShownRefusal | null
   #used: { period: number; tokens: number }
 
   constructor(database: Database, settings: () => Settings, { now, ...shared }: BudgetParts) {
@@ -44,7 +44,7 @@ export class Budget {
     this.money = () => ((money ?? (budget() || shared.declared)) ? (money ??= new Money({ ...shared, database, budget, now })) : undefined)
     this.#now = now
     this.#declared = shared.declared
-    this.#told = database.read<Told | null>(TOLD, null)
+    this.#told = database.read<ShownRefusal | null>(TOLD, null)
     this.#used = database.read('budget', { period: 0, tokens: 0 })
   }
 
@@ -95,7 +95,7 @@ export class Budget {
     return at + (Math.floor(Math.max(0, since - at) / LOOK_MS) + 1) * LOOK_MS
   }
 
-  #tell(unit: Unit, told: Told | null): void {
+  #tell(unit: Unit, told: ShownRefusal | null): void {
     unit.write(TOLD, told)
     this.#told = told
   }
