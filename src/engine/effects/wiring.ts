@@ -20,7 +20,6 @@ export type Lanes = Reflexes & ReturnType<typeof composeLanes>
 export function composeLanes(parts: Reflexes) {
   const { database } = parts
   const access = composeModelAccess(parts)
-  parts.alarm.source((since) => (parts.inbox.open === 0 ? null : access.budget.looksAt(since)))
   const waiters = new Waiters()
   const settlement = new Settlement({ ...parts, waiters })
   const done_keys = new DoneKeys(database)

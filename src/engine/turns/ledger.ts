@@ -24,7 +24,7 @@ export type LedgerParts = ClaimParts & {
   inbox: Inbox
   features: readonly ScopeFeature[]
   outage: ModelOutage
-  budget: Pick<Budget, 'refused'>
+  budget: Pick<Budget, 'refused' | 'looksAt'>
   parking: Parking
 }
 

@@ -46,9 +46,9 @@ export class Turns {
     this.#parts = parts
     this.#claims = new TurnClaims(parts)
     this.#ledger = new TurnLedger(parts, this.#claims)
-    parts.alarm.source((now) => (this.#current?.held ? now + HEARTBEAT_MS : null))
-    parts.alarm.source((now) => (this.#scheduled ? now + 1000 : null))
+    parts.alarm.source((now) => (this.#current?.held ? now + HEARTBEAT_MS : this.#scheduled ? now + 1000 : null))
     parts.alarm.source((now) => this.debouncedUntil(now))
+    parts.alarm.source((now) => (parts.inbox.open === 0 ? null : parts.budget.looksAt(now)))
   }
 
   /** Registers what builds the trigger's dependencies. */
