@@ -18,6 +18,12 @@ export class Parking {
     )
   }
 
+  /** True if an event waits for `reason` beyond this time. */
+  waits(reason: ParkedFor, after: number): boolean {
+    const one = `SELECT 1 AS one FROM events WHERE status = 'pending' AND due_at > 0 AND due_at > ? AND parked = ? LIMIT 1`
+    return this.#database.first(one, after, reason) !== undefined
+  }
+
   /** Returns the events of `seqs` parked for `reason` since `before` or earlier. */
   since(seqs: readonly number[], reason: ParkedFor, before: number): number[] {
     const rows = this.#database.allOf<{ seq: number }>(

@@ -88,9 +88,9 @@ export class Budget {
     return true
   }
 
-  /** Time after `since` at which a scope whose events may wait wakes to look; null if none do. */
-  looksAt(since: number): number | null {
-    if (this.#told === null) return null
+  /** Time after `since` at which a scope whose events wait wakes to look; null if none do. */
+  looksAt(since: number, parking: Pick<Parking, 'waits'>): number | null {
+    if (this.#told === null || !parking.waits('budget', since)) return null
     const { at } = this.#told
     return at + (Math.floor(Math.max(0, since - at) / LOOK_MS) + 1) * LOOK_MS
   }

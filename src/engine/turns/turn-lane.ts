@@ -48,7 +48,7 @@ export class Turns {
     this.#ledger = new TurnLedger(parts, this.#claims)
     parts.alarm.source((now) => (this.#current?.held ? now + HEARTBEAT_MS : this.#scheduled ? now + 1000 : null))
     parts.alarm.source((now) => this.debouncedUntil(now))
-    parts.alarm.source((now) => (parts.inbox.open === 0 ? null : parts.budget.looksAt(now)))
+    parts.alarm.source((now) => (parts.inbox.open === 0 ? null : parts.budget.looksAt(now, parts.parking)))
   }
 
   /** Registers what builds the trigger's dependencies. */

@@ -131,6 +131,20 @@ describe('a budget in money', () => {
     expect(await stubOf(scope).accept([note(scope, 'b')], 'http')).toMatchObject({ ok: false, reason: 'inbox_full', rows: { limit: 1 } })
     expect(await entriesOf(stubOf(scope), 'turn-started')).toEqual([])
   })
+
+  test('has the scope wake each hour no longer than an event waits for it', async () => {
+    const scope = await scopeAt(1000, { budget: { usd_per_day: 0.1 } })
+    const stub = stubOf(scope)
+    const [id] = await send(stub, note(scope, 'a'))
+    await until(async () => (await waitingOf(scope, id!))?.reason === 'budget', 'the event waits')
+    behaviours.set(scope, async () => null)
+    await stub.configure({ budget: { usd_per_day: 50 } }, 'a test')
+    expect((await stub.outcomes([id!], 10_000)).records).toMatchObject([{ status: 'completed' }])
+    await stub.configure({ paused: true }, 'a test')
+    await send(stub, note(scope, 'b'))
+    const isQuiet = async () => ((await stub.poke()).wake_at ?? Number.POSITIVE_INFINITY) > Date.now() + DAY
+    await until(isQuiet, 'the paused scope sleeps with its event')
+  })
 })
 
 describe('a budget in money of a model without a price', () => {
