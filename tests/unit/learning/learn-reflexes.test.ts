@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { atOnce } from '../../../src/base/steps.ts'
 import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { learnReflexes, type ReflexLearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
+import { matrixOf } from '../../../src/features/learning/reflexes/facts/matrix.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { runReflex } from '../../../src/reflexes/run-reflex.ts'
@@ -270,6 +272,26 @@ describe('reflexes learned from decisions', () => {
     const apart = (index: number) => cold(index).celsius + (cold(index).celsius > 80 ? 10 : 0)
     const taught = history(1600, (index) => [{ ...cold(index), celsius: apart(index) }, apart(index) > 80 ? call('alarm', { by: 1 }) : []])
     expect(await actions(taught, episode(9000, { type: 'cold', celsius, door: 1 }, []))).toEqual([])
+  })
+
+  test('a rule acts at the highest of its own numbers where the next one has too many digits to be said', async () => {
+    const paid = (index: number) => ({ type: 'paid', wei: 2 ** 60 + ((index * 7919) % 1600) * 4096, door: index % 3 })
+    const highest = 2 ** 60 + 799 * 4096
+    const taught = history(1600, (index) => [paid(index), paid(index).wei <= highest ? call('settle', { by: 1 }) : []])
+    const event = episode(9000, { type: 'paid', wei: highest, door: 1 }, [])
+    expect(await actions(taught, event)).toMatchObject([{ tool: 'settle' }])
+  })
+
+  test('names of numbers without end take no room, and hide no number that recurs', () => {
+    const made_up = (index: number) => Array.from({ length: 40 }, (_, at) => [`a${index * 40 + at}`, at] as const)
+    const taught = history(400, (index) => [
+      { type: 'load', percent: (index * 37) % 100, by: Object.fromEntries(made_up(index)) },
+      (index * 37) % 100 >= 80 ? call('scale', { by: 1 }) : [],
+    ])
+    const { features, numbers } = atOnce(matrixOf(taught))
+    const asked = features.flatMap(({ condition }) => (condition.is === 'at_least' ? [condition.path.join('.')] : []))
+    expect(new Set(asked).size).toBeLessThanOrEqual(300)
+    expect([...numbers.keys()]).toEqual(['["event","percent"]'])
   })
 
   test('a rule acts where a flag is missing as where it is false, and not where it is true', async () => {

@@ -49,8 +49,9 @@ const decimalsOf = (value: number): number => (/e/.test(String(value)) ? MOST_DE
 function above(values: readonly number[], most: number): number {
   const high = values.reduce((known, value) => Math.max(known, value), -Infinity)
   const decimals = values.reduce((known, value) => Math.max(known, decimalsOf(value)), 0)
-  if (decimals > MOST_DECIMALS) return between(high, most)
-  return Math.min(most, Number((high + 10 ** -decimals).toFixed(decimals)))
+  const next = decimals > MOST_DECIMALS ? high : Number((high + 10 ** -decimals).toFixed(decimals))
+  // With many digits, the sum may be the same number again.
+  return next > high ? Math.min(most, next) : between(high, most)
 }
 
 /**

@@ -1,8 +1,8 @@
-import type { Episode } from '../../episode.ts'
+import type { Episode, Saw } from '../../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
-import { type Condition, pathKey } from './condition.ts'
+import { type Condition, type ContextPath, pathKey } from './condition.ts'
 import type { Steps } from '../../../../base/steps.ts'
-import { eachFact, leavesOf } from './facts.ts'
+import { eachFact, type Leaves, leavesOf } from './facts.ts'
 import { repeatsOf } from './repeats.ts'
 
 /** Which conditions hold in which episodes. */
@@ -16,6 +16,8 @@ export type Matrix = {
 }
 
 const MOST_FEATURES = 20_000
+/** Names of fields may be without end, and each number takes a place in each episode. */
+const MOST_NUMBERS = 300
 const MOST_THRESHOLDS = 16
 const MOST_CONDITIONS = 80_000
 /** Episodes, or features, of one step. */
@@ -31,7 +33,12 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
   for (const [key, { condition, support }] of recurring.slice(0, MOST_FEATURES))
     kept.set(key, { condition, bits: emptyBits(size), support })
   for (const [index, { saw }] of episodes.entries()) {
-    eachFact(saw, leavesOf(saw), (condition) => {
+    const leaves = leavesOf(saw)
+    for (const { key, value } of numbersIn(saw, leaves)) {
+      const values = numbers.get(key)?.values
+      if (values) values[index] = value
+    }
+    eachFact(saw, leaves, (condition) => {
       const feature = kept.get(keyOf(condition))
       if (feature) setBit(feature.bits, index)
     })
@@ -47,20 +54,21 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
 const keyOf = (condition: Condition): string => JSON.stringify(condition)
 
 type Counts = Map<string, { condition: Condition; support: number }>
-type Numbers = Map<string, { path: readonly string[]; values: Float64Array }>
+type Numbers = Map<string, { path: ContextPath; values: Float64Array }>
+
+const numbersIn = (saw: Saw, { leaves }: Leaves) =>
+  [...leaves, ...repeatsOf(saw)].flatMap(({ path, value }) => (typeof value === 'number' ? [{ key: pathKey(path), path, value }] : []))
 
 function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numbers: Numbers }> {
   const counts: Counts = new Map()
-  const numbers: Numbers = new Map()
+  const paths = new Map<string, { path: ContextPath; support: number }>()
   for (const [index, { saw }] of episodes.entries()) {
     if (index % STEP === 0) yield
     const leaves = leavesOf(saw)
-    for (const { path, value } of [...leaves.leaves, ...repeatsOf(saw)]) {
-      if (typeof value !== 'number') continue
-      const key = pathKey(path)
-      const known = numbers.get(key) ?? { path, values: new Float64Array(episodes.length) }
-      known.values[index] = value
-      numbers.set(key, known)
+    for (const { key, path } of numbersIn(saw, leaves)) {
+      const known = paths.get(key)
+      if (known) known.support += 1
+      else if (paths.size < MOST_CONDITIONS) paths.set(key, { path, support: 1 })
     }
     eachFact(saw, leaves, (condition) => {
       const key = keyOf(condition)
@@ -69,7 +77,9 @@ function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numb
       else if (counts.size < MOST_CONDITIONS) counts.set(key, { condition, support: 1 })
     })
   }
-  return { counts, numbers }
+  const often = [...paths].sort(([one, { support: left }], [other, { support: right }]) => right - left || (one < other ? -1 : 1))
+  const numbers = often.slice(0, MOST_NUMBERS).map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length) }] as const)
+  return { counts, numbers: new Map(numbers) }
 }
 
 /** The first of several conditions that hold in the same episodes is enough: texts repeat. */
