@@ -19,6 +19,8 @@ const NAMES = /\b(?:FROM|JOIN|INTO|UPDATE)\s+[`"]?(\w+|\()/gi
 /** They have a row without rows, or may have. */
 const COUNTS = /\bUNION\b|\b(?:count|min|max|sum|total|avg|exists|group_concat|json_group_\w+)\s*\(/i
 const COLUMNS = /^\t`(\w+)`|\bADD `(\w+)`/gm
+const ADDS_COLUMN = /\bADD `(\w+)`/
+const MAKES_INDEX = /^\s*CREATE (?:UNIQUE )?INDEX `(\w+)`/
 const ADDED = /\bADD (`[^;]+)/
 const LAST_COLUMN = /^(\t`.*?)(,?)$(?![\s\S]*^\t`)/m
 /** Statements without effect on empty tables. Their aggregates return no row instead of zero. */
@@ -127,9 +129,19 @@ export class LazyTables {
     this.laid = new Set(found.map(({ name }) => name).filter((name) => schema.has(name)))
   }
 
-  /** Runs the steps that were added since the place `from`, on tables that are there. */
+  /**
+   * Runs the steps that were added since the place `from`, on tables that are there. After a
+   * rollback, a version that knew fewer steps has noted fewer than have run.
+   */
   migrate(from: number): void {
-    for (const name of this.laid) for (const step of this.schema.stepsOf(name, from)) this.sql.exec(step)
+    for (const name of this.laid) for (const step of this.schema.stepsOf(name, from)) if (!this.#hasRun(name, step)) this.sql.exec(step)
+  }
+
+  #hasRun(table: string, step: string): boolean {
+    const made = MAKES_INDEX.exec(step)?.[1] ?? table
+    const column = ADDS_COLUMN.exec(step)?.[1]
+    const [found] = this.sql.exec<{ sql: string }>('SELECT sql FROM sqlite_master WHERE name = ?', made).toArray()
+    return found !== undefined && (column === undefined || found.sql.includes(`\`${column}\``))
   }
 
   /** The text that does the same here as if all tables were laid. Null if it has no effect. */

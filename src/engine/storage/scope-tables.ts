@@ -34,7 +34,8 @@ export const isLaid = ({ laid }: LazyTables): boolean => laid.has('state')
 /** Runs the steps that the tables of a scope have not run. */
 function migrate(sql: SqlStorage, database: Database, tables: LazyTables): void {
   const done = database.read<number | null>(STEPS, null) ?? stepsOfMigrator(sql)
-  if (done === scopeSchema.length) return
+  // After a rollback, a newer version has run more.
+  if (done >= scopeSchema.length) return
   database.transaction(() => {
     tables.migrate(done)
     database.write(STEPS, scopeSchema.length)

@@ -112,6 +112,15 @@ describe('tables that their first rows lay', () => {
     expect(columns('log')).toEqual(['seq', 'at', 'counts', 'entries', 'chain', 'head'])
     expect(columns('effects')).toEqual([])
   })
+
+  test('get no step twice where a version from before it ran in between, and noted its own number of steps', () => {
+    const { tables, database, rowsOf } = openScopeStorage({ lazy: true })
+    database.all(...(STATEMENTS[0] as [string]))
+    const made = () => rowsOf('SELECT name, sql FROM sqlite_master')
+    const before = made()
+    for (let done = tables.schema.length; done >= 0; done -= 1) tables.migrate(done)
+    expect(made()).toEqual(before)
+  })
 })
 
 describe('a schema', () => {

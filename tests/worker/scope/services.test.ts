@@ -617,6 +617,25 @@ describe('a scope that nothing was written in', () => {
     expect(await seen()).toContainEqual({ chained: 1, sent: 1 })
   })
 
+  test.each([
+    ['fewer, by an earlier version that ran in between', -1, 0],
+    ['more, by a newer version that ran before', 1, 1],
+  ])('of which %s has noted that many steps continues', async (_, by, kept) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await sendAndSettle(stub, note(scope, 'noise'))
+    const noted = (more: number) =>
+      inObject(stub, ({ storage: { sql } }) => {
+        sql.exec(`UPDATE state SET value = value + ? WHERE key = 'schema'`, more)
+        return Number(sql.exec(`SELECT value FROM state WHERE key = 'schema'`).one()['value'])
+      })
+    const steps = await noted(0)
+    await noted(by)
+    await evict(stub)
+    expect(await sendAndSettle(stub, note(scope, 'noise'))).toHaveLength(1)
+    expect(await noted(0)).toBe(steps + kept)
+  })
+
   test('gets each table with its first row', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
