@@ -82,13 +82,13 @@ describe('a run that is approved with other inputs', () => {
   })
 
   test('is not approved with an input that is declared secret', async () => {
-    const inputs = [{ name: 'what', type: 'string', required: true, secret: true }]
     const { signature } = twoSteps('x')
-    const blackboard_bindings = { inputs: { what: 'shared.what' }, outputs: {} }
-    const { id } = await parked({ signature: { ...signature, inputs, blackboard_bindings } })
-    const refused = await approve(id, { what: 'y' })
+    const code = { name: 'code', type: 'string', required: false, secret: true }
+    const blackboard_bindings = { inputs: { code: 'ctx.code' }, outputs: {} }
+    const { id } = await parked({ signature: { ...signature, inputs: [...signature.inputs, code], blackboard_bindings } })
+    const refused = await approve(id, { code: 'y' })
     expect(refused).toMatchObject(problem(400))
-    expect(refused.body.detail).toContain('what is a secret, which nobody gives')
+    expect(refused.body.detail).toContain('code is a secret, which nobody gives')
   })
 
   test('is refused by the gate if its inputs touch such an anchor when it runs', async () => {
