@@ -1,13 +1,28 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
+/** Ports below those that systems give to outgoing connections, which could take one meanwhile. */
+const PORTS = { first: 10_000, last: 32_000 }
+const MOST_TRIES = 100
+
 /** Returns a port that was free a moment ago. */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
-  const server = createServer().listen(0, host)
-  await once(server, 'listening')
-  const address = server.address()
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const port = PORTS.first + Math.floor(Math.random() * (PORTS.last - PORTS.first))
+    if (await isFree(port, host)) return port
+  }
+  throw new Error(`no port to be had on ${host}`)
+}
+
+async function isFree(port: number, host: string): Promise<boolean> {
+  const server = createServer().listen(port, host)
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false
+    throw error
+  }
   server.close()
   await once(server, 'close')
-  if (typeof address !== 'object' || address === null) throw new Error(`no port to be had on ${host}`)
-  return address.port
+  return true
 }

@@ -112,7 +112,12 @@ function chainOf({ scope, store, programs, toolbox, features, env, may_act, now 
 const UNKNOWN_TOOL = { description: '', acts: true, plans_only: false, destinations: [], assumed: false }
 
 const toolsOf = (toolbox: Collaborators['toolbox']): ScopeTool[] => [
-  ...toolbox.unavailable.map(({ name, reason }) => ({ ...UNKNOWN_TOOL, name, unavailable: reason })),
+  ...toolbox.unavailable.map(({ name, reason }) => ({
+    ...UNKNOWN_TOOL,
+    name,
+    description: `not available: ${reason}`,
+    unavailable: reason,
+  })),
   ...toolbox.allowed.flatMap((name) => {
     const found = toolbox.forPlan(name)
     if (!found.ok) return []

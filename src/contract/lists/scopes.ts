@@ -38,8 +38,6 @@ export const timers = {
 } as const satisfies ItemList<Timer>
 
 const goesTo = ({ destinations, assumed }: ScopeTool): string => (destinations.join(', ') || 'none') + (assumed ? ' (assumed)' : '')
-const toldOf = ({ description, unavailable }: ScopeTool): string =>
-  unavailable === undefined ? description : `not available: ${unavailable}`
 
 export const tools = {
   at: 'get /v1/scopes/{scope}/tools',
@@ -48,6 +46,6 @@ export const tools = {
     { title: 'Tool', of: ({ name }) => name },
     { title: 'Acts', of: ({ acts }) => acts, width: 6 },
     { title: 'Destinations', of: goesTo },
-    { title: 'Description', of: toldOf },
+    { title: 'Description', of: ({ description }) => description },
   ],
 } as const satisfies ItemList<ScopeTool>
