@@ -9,8 +9,9 @@ type Options = { env?: Record<string, string>; input?: string; isOpen?: boolean;
 
 export const reflex = (args: readonly string[], options: Options = {}): Promise<Ran> => script('cli/reflex.js', args, options)
 
-// Each command that runs here listens to signals.
+// Each command that runs here listens to signals, and to a reader of its output that goes away.
 process.setMaxListeners(0)
+process.stdout.setMaxListeners(0)
 
 /** Runs a command in this process, with these variables, which takes a fraction of the time. */
 export async function reflexHere(args: readonly string[], variables: Record<string, string> = {}): Promise<Ran> {
