@@ -51,9 +51,10 @@ async function learnFrom({ print }: Session, files: string[], options: LearnFlag
   const { tools, role, owner, parser, trust, output, seed } = options
   const exported = files.filter((file) => !isStandaloneFile(file))
   const own = files.filter(isStandaloneFile)
-  const [recordings, turns, { tracesOf }, { learnSkills }, { manifestSchema }] = await Promise.all([
-    recordingsIn(exported),
-    turnsOf(own),
+  // A file that is missing or wrong is said before anything else is loaded.
+  const recordings = await recordingsIn(exported)
+  const turns = await turnsOf(own)
+  const [{ tracesOf }, { learnSkills }, { manifestSchema }] = await Promise.all([
     import('../../../src/features/learning/episodes/recordings.ts'),
     import('../../../src/features/learning/skills/learn.ts'),
     import('../../../src/skills/manifest/manifest.ts'),

@@ -61,8 +61,8 @@ async function learnFrom({ print }: Session, files: string[], { trusted, output 
   const process_file = files.find(isStandaloneFile)
   if (process_file !== undefined)
     throw new UsageError(`${process_file} belongs to a standalone process: it has no events that a reflex could decide on.`)
-  const [recordings, { readRecordings }, { learnReflexes }] = await Promise.all([
-    recordingsIn(files),
+  const recordings = await recordingsIn(files)
+  const [{ readRecordings }, { learnReflexes }] = await Promise.all([
     import('../../../src/features/learning/episodes/recordings.ts'),
     import('../../../src/features/learning/reflexes/learn.ts'),
   ])
