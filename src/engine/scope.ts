@@ -109,7 +109,7 @@ function chainOf({ scope, store, programs, toolbox, features, env, may_act, now 
   return Object.assign(chain, ...features.map((feature) => feature.chain?.())) as ScopeChain
 }
 
-const UNKNOWN_TOOL = { description: '', acts: true, plans_only: false, destinations: [], assumed: false }
+const UNKNOWN_TOOL = { acts: true, plans_only: false, destinations: [], assumed: false }
 
 const toolsOf = (toolbox: Collaborators['toolbox']): ScopeTool[] => [
   ...toolbox.unavailable.map(({ name, reason }) => ({
