@@ -15,6 +15,7 @@ import type { LearnedReflex } from '../../src/features/learning/reflexes/write.t
 import {
   coverageOf,
   FIRST,
+  inProof,
   isWorthProof,
   LEAST_SLOW,
   nextAt,
@@ -26,6 +27,7 @@ import {
   withoutForgotten,
   worthAsking,
 } from '../../src/features/learning/run/policy.ts'
+import { comparisonsIn } from '../../src/evidence/certificate.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
@@ -189,7 +191,12 @@ export class LearningScope {
     this.learned = learned
     const isWorth = this.#tookOver.size > 0 || isWorthProof(coverageOf(learned), length)
     const foreseenOf = (reflex: LearnedReflex) =>
-      foreseenFor(reflex, { episodes: learned.episodes, foresights, fair: this.#options.fair ?? (() => true) })
+      foreseenFor(reflex, {
+        episodes: learned.episodes,
+        foresights,
+        fair: this.#options.fair ?? (() => true),
+        agreement: this.#settings.agreement,
+      })
     for (const bundle of await bundlesOf(learned, this.#settings.agreement, foreseenOf))
       if (isWorth || bundle.forecast >= WORTH) this.#offer(bundle, index)
   }
@@ -221,9 +228,13 @@ export class LearningScope {
     const offer = { ...bundle, reflexes: bundle.reflexes.map(({ reflex }) => reflex) }
     const provable = new Set(known.flatMap(({ strata }) => strata))
     // As a run does: a version for a part of the decisions does not keep the rest waiting.
-    const forecasts = bundle.strata.every((stratum) => provable.has(stratum)) ? known.map(({ forecast }) => forecast) : []
-    const foreseen = [...bundle.certificates.values()].every((certificate) => certificate.foreseen)
-    if (offerRefusal(offer, { known: forecasts, foreseen }) !== null) return
+    const isInProof = bundle.strata.every((stratum) => provable.has(stratum))
+    const compared_with = isInProof
+      ? known.flatMap((one) => [...one.certificates.values()].map((certificate) => inProof(one, certificate)))
+      : []
+    const certificates = [...bundle.certificates.values()]
+    const foreseen = certificates.every((certificate) => certificate.foreseen) ? certificates.flatMap(comparisonsIn) : null
+    if (offerRefusal(offer, { known: compared_with, foreseen, agreement: this.#settings.agreement }) !== null) return
     this.#bundles = [...this.#bundles.filter((other) => !known.includes(other)), bundle]
     const by = [...new Set(bundle.reflexes.map(({ reflex }) => reflex.by))].join(' and ')
     const share = `${(bundle.forecast * 100).toFixed(1)} %`

@@ -23,6 +23,7 @@ import {
   stratumOf,
   togetherOf,
   verdictIn,
+  type CountsOfActs,
   type StratumPlace,
   withoutFloors,
   withOthers,
@@ -281,17 +282,23 @@ export function idleSince(certificate: Certificate, at: number): { at: number | 
 /** The strata of single acts. */
 export const actsIn = ({ strata }: Pick<Certificate, 'strata'>): Stratum[] => strata.filter(({ act }) => act !== REST)
 
+/** The comparisons of its acts, with what was foreseen of those that have none of their own yet. */
+export function comparisonsIn({ strata, foreseen = [] }: Pick<Certificate, 'strata' | 'foreseen'>): CountsOfActs {
+  const acts = actsIn({ strata })
+  return [...acts, ...foreseen.filter((one) => !isCompared(acts, one))]
+}
+
 /**
  * True if nothing of it is proven or may still be. An act that was foreseen and not yet compared
  * may be: a table has several, and the first one that disagrees does not end the others.
  */
 export function isRefuted({ strata, foreseen = [] }: Pick<Certificate, 'strata' | 'foreseen'>): boolean {
   const acts = actsIn({ strata })
-  const isCompared = ({ event_type, act }: StratumOfAct): boolean =>
-    acts.some((one) => one.act === act && (one.event_type === event_type || one.event_type === REST))
-  return acts.length > 0 && acts.every(({ state }) => state === 'refuted') && foreseen.every(isCompared)
+  return acts.length > 0 && acts.every(({ state }) => state === 'refuted') && foreseen.every((one) => isCompared(acts, one))
 }
 type StratumOfAct = Pick<StratumPlace, 'event_type' | 'act'>
+const isCompared = (acts: readonly Stratum[], { event_type, act }: StratumOfAct): boolean =>
+  acts.some((one) => one.act === act && (one.event_type === event_type || one.event_type === REST))
 
 const refusedText = ({ event_type, act, n, k, person }: Stratum): string =>
   person === null

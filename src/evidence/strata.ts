@@ -1,3 +1,4 @@
+import { agreementOfAll } from '../contract/agreement.ts'
 import type { Certificate, CountsOfOthers, Stratum } from '../contract/certificate.ts'
 import type { Risk } from '../contract/risk.ts'
 import { countSigns } from './branches.ts'
@@ -141,6 +142,12 @@ function verdictOn(bound: number, counts: Counts, { least, noise }: Judging): Pr
 function lacking(bound: number, counts: Counts, { least, noise }: Judging): number {
   return Math.max(neededAt(barAt(bound, noise), compared(counts)), least.support - counts.n, 0)
 }
+
+export type CountsOfActs = readonly Counts[]
+
+/** The agreements that acts lack to prove the bound of all together, if nothing more disagrees. */
+export const lackingTogether = (judging: Judging, acts: CountsOfActs): number =>
+  lacking(agreementOfAll(judging.least.agreement), sumOf(acts), judging)
 
 /** True if fewer agreements are needed than with no comparisons at all. */
 export function speaksFor(judging: Judging, stratum: Counts & Pick<Stratum, 'act'>): boolean {

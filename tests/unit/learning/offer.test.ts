@@ -7,6 +7,11 @@ import { inProof, isWorthProof, offerRefusal, type Offer } from '../../../src/fe
 
 const offer = (forecast: number): Offer => ({ strata: ['tool a'], reflexes: [], forecast })
 
+const agreement = 0.99
+const counts = (k: number, n = k) => [{ n, k }]
+type Known = Parameters<typeof offerRefusal>[1]['known'][number]
+const version = (forecast: number, compared: Known['compared'] = []): Known => ({ forecast, compared })
+
 test.each([
   ['leaves one that takes as many', 0.8, 0.8, true, 'a version that would take 80 % is being proved'],
   ['leaves one that takes more', 0.8, 0.86, true, 'a version that would take 86 % is being proved'],
@@ -14,7 +19,19 @@ test.each([
   ['leaves one with comparisons of its own, if nothing was foreseen', 0.8, 0.6, false, 'a version that would take 60 % is being proved'],
   ['replaces that, too, if it takes much more', 0.8, 0.54, false, null],
 ])('a later version %s', (_, forecast, known, foreseen, reason) => {
-  expect(offerRefusal(offer(forecast), { known: [known], foreseen })?.split('; ')[1] ?? null).toBe(reason)
+  const refusal = offerRefusal(offer(forecast), { known: [version(known)], foreseen: foreseen ? [] : null, agreement })
+  expect(refusal?.split('; ')[1] ?? null).toBe(reason)
+})
+
+test.each([
+  // At 0.99, 358 agreements are a proof, and 606 with one disagreement.
+  ['replaces one that errs, if its foreseen comparisons are much nearer to a proof', 0.9, counts(230), counts(200, 201), true],
+  ['leaves one that is as near', 0.9, counts(230), counts(200), false],
+  ['leaves one that takes much more', 0.8, counts(230), counts(200, 201), false],
+  ['leaves one that has proven all it needs', 0.9, counts(358), counts(600), false],
+  ['leaves one, if nothing was foreseen', 0.9, null, counts(200, 201), false],
+])('a later version %s', (_, forecast, foreseen, compared, replaces) => {
+  expect(offerRefusal(offer(forecast), { known: [version(0.94, compared)], foreseen, agreement }) === null).toBe(replaces)
 })
 
 test('a later version replaces one that has an act refuted, however much that would take', () => {
@@ -22,18 +39,33 @@ test('a later version replaces one that has an act refuted, however much that wo
     ...freshStratum({ event_type: 'mail', risk: 'outside', act }, { seq: 1, at: 1 }),
     ...more,
   })
-  const forecastOf = (...strata: Stratum[]) => inProof({ forecast: 0.8 }, { strata }).forecast
-  const refusal = (...strata: Stratum[]) => offerRefusal(offer(0.8), { known: [forecastOf(...strata)], foreseen: true })
+  const refusal = (...strata: Stratum[]) =>
+    offerRefusal(offer(0.8), { known: [inProof({ forecast: 0.8 }, { strata })], foreseen: [], agreement })
   expect(refusal(stratum('refund'))).toContain('is being proved')
   expect(refusal(stratum('refund'), stratum('nothing', { state: 'refuted' }))).toBeNull()
   // A person's rejection holds for later versions, too.
   expect(refusal(stratum('refund'), stratum('nothing', { state: 'refuted', person: 'ann' }))).toContain('is being proved')
-  expect(inProof({ forecast: 0.8 }, undefined).forecast).toBe(0.8)
+  expect(inProof({ forecast: 0.8 }, undefined)).toEqual({ forecast: 0.8, compared: [] })
+})
+
+test('a version in proof has the comparisons of its acts, and what was foreseen of those that have none yet', () => {
+  const place = { seq: 1, at: 1 }
+  const foreseen = [
+    { event_type: 'mail', act: 'refund', n: 80, k: 80, from: place, to: place },
+    { event_type: 'mail', act: 'label', n: 50, k: 49, from: place, to: place },
+  ]
+  const own = { ...freshStratum({ event_type: 'mail', risk: 'outside', act: 'refund' }, place), n: 90, k: 90 }
+  const { compared } = inProof({ forecast: 0.8 }, { strata: [own, { ...own, act: '*' }], foreseen })
+  expect(compared.map(({ n, k }) => [n, k])).toEqual([
+    [90, 90],
+    [50, 49],
+  ])
 })
 
 test('what would take little is not proved', () => {
-  expect(offerRefusal(offer(0.1), { known: [], foreseen: true })).toBe('it would take only 10 % of such decisions')
-  expect(offerRefusal(offer(0.2), { known: [], foreseen: true })).toBeNull()
+  const refusal = (forecast: number) => offerRefusal(offer(forecast), { known: [], foreseen: [], agreement })
+  expect(refusal(0.1)).toBe('it would take only 10 % of such decisions')
+  expect(refusal(0.2)).toBeNull()
 })
 
 test('a first version waits for 85 % of the decisions, or is content with 30 % of many', () => {
@@ -69,7 +101,10 @@ describe('of what a run learned', () => {
   function find({ reflexes, judged, proved = [] }: { reflexes: LearnedReflex[]; judged: readonly Taken[]; proved?: RegisteredReflex[] }) {
     const learned = { episodes: [], reflexes, refused: [], disputed: [], reach: [], foreseenOf: () => null }
     const held = judged.map((one) => ({ decision: one[0], held_out: heldOut(one) }))
-    const { finds, rejected } = findingsOf({ ...learned, judged: held }, { proved, worth: true })
+    const { finds, rejected } = findingsOf(
+      { ...learned, judged: held },
+      { proved: proved.map((one) => inProof(one, undefined)), worth: true, agreement },
+    )
     const found = Object.fromEntries(finds.map(({ version }) => [version.name, version.replaces.map(({ id }) => id)]))
     return { finds, found, rejected }
   }

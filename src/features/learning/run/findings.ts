@@ -1,12 +1,13 @@
 import { decisionWords } from '../contract/decision-words.ts'
 import type { LearnedVersion } from '../contract/learner-api.ts'
 import type { Evidence, EvidencePart, ReadPlace, Rejected, StoredCandidate } from '../contract/runs.ts'
+import type { Agreement } from '../../../contract/agreement.ts'
 import type { Foreseen } from '../../../contract/certificate.ts'
 import { wilsonLow } from '../../../evidence/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
 import { decisionId, type LearnedReflex } from '../reflexes/write.ts'
-import { isLater, type Offer, offerRefusal, offersOf, versionsLike, WORTH } from './policy.ts'
+import { type InProof, isLater, type Offer, offerRefusal, offersOf, versionsLike, WORTH } from './policy.ts'
 import { LEARNED_BY } from '../../../contract/lists/reflexes.ts'
 
 /** A finding of a run, as its scope registers it and as the run reports it. */
@@ -33,7 +34,7 @@ export type RegisteredReflex = Pick<Find, 'strata' | 'decisions' | 'forecast'> &
  */
 export function findingsOf(
   learned: LearnedReflexes & { foreseenOf: (reflex: LearnedReflex) => Foreseen | null },
-  { proved, worth }: { proved: readonly RegisteredReflex[]; worth: boolean },
+  { proved, worth, agreement }: { proved: readonly (RegisteredReflex & InProof)[]; worth: boolean; agreement: Agreement },
 ) {
   const rejected: Rejected[] = learned.refused.toSorted((one, other) => weightOf(other) - weightOf(one)).map(rejectedOf)
   const accepted: { offer: Offer; known: readonly RegisteredReflex[] }[] = []
@@ -44,11 +45,11 @@ export function findingsOf(
     const provable = new Set(known.flatMap(({ strata }) => strata))
     const isInProof = offer.strata.every((stratum) => provable.has(stratum))
     // A version that proves only a part of it does not keep the rest waiting.
-    const forecasts = isInProof ? known.map(({ forecast }) => forecast) : []
+    const compared_with = isInProof ? known : []
     // A later version for other decisions is judged on all of them.
     const isWorth = worth || offer.forecast >= WORTH
     const reason = isWorth
-      ? offerRefusal(offer, { known: forecasts, foreseen: offer.reflexes.every((reflex) => learned.foreseenOf(reflex) !== null) })
+      ? offerRefusal(offer, { known: compared_with, foreseen: foreseenOfAll(offer.reflexes, learned.foreseenOf), agreement })
       : TOO_EARLY
     if (reason !== null) rejected.push(...offer.reflexes.map(({ decision }) => ({ what: decision, reason })))
     else accepted.push({ offer, known })
@@ -70,6 +71,12 @@ export function findingsOf(
   const of = new Set(found.map(({ candidate }) => candidate.decision))
   const grounds = learned.reflexes.filter(({ decision }) => of.has(decision)).map((reflex) => groundsOf(learned, reflex))
   return { finds: found, grounds, rejected: rejected.slice(0, MOST_REJECTED).map(shortened) }
+}
+
+/** The foreseen comparisons of several reflexes; null if none count for one of them. */
+export function foreseenOfAll(reflexes: readonly LearnedReflex[], foreseenOf: (reflex: LearnedReflex) => Foreseen | null) {
+  const all = reflexes.map(foreseenOf)
+  return all.includes(null) ? null : all.flatMap((one) => one?.acts ?? [])
 }
 
 /** The answer of a run that finds nothing quotes the refusal of most decisions of one kind. */

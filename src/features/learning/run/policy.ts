@@ -1,6 +1,8 @@
 import { canonicalJson, type JsonFields } from '../../../base/json.ts'
 import type { Certificate } from '../../../contract/certificate.ts'
-import { actsIn } from '../../../evidence/certificate.ts'
+import type { Agreement } from '../../../contract/agreement.ts'
+import { actsIn, comparisonsIn } from '../../../evidence/certificate.ts'
+import { type CountsOfActs, lackingTogether } from '../../../evidence/strata.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { wordsIn, type Replies } from '../../../contract/words.ts'
 import { NOTHING, withoutWords } from '../reflexes/classes.ts'
@@ -22,6 +24,12 @@ const LEAST_FORECAST = 0.15
  */
 const MUCH_BETTER = 0.25
 const BETTER = 0.02
+/**
+ * A version replaces it, too, that lacks less than this share of the agreements that it lacks: one
+ * that errs in one act is proved late. It must not take this much less.
+ */
+const MUCH_NEARER = 0.5
+const LITTLE_WORSE = 0.1
 /** Learning is not worth it while the slow path decides less. */
 export const LEAST_SLOW = 0.02
 /** If more is disputed, nothing was learned that could tell a mistake. */
@@ -97,29 +105,39 @@ export function coverageOf({ judged }: Pick<LearnedReflexes, 'judged'>): number 
  */
 export const isWorthProof = (covers: number, episodes: number): boolean => covers > (episodes < LONG.episodes ? WORTH : LONG.covers)
 
+/** Comparisons of what is being proved, and the share of decisions that it would take. */
+export type InProof = { forecast: number; compared: CountsOfActs }
+
 /**
- * The reason not to prove an offer. `known`: forecasts of its versions that are being proved.
- * `foreseen`: it has comparisons already.
+ * The reason not to prove an offer. `known`: its versions that are being proved. `foreseen`: the
+ * comparisons that it has already; null: none count.
  */
-export function offerRefusal({ forecast }: Offer, { known, foreseen }: { known: readonly number[]; foreseen: boolean }): string | null {
+export function offerRefusal(
+  { forecast }: Offer,
+  { known, foreseen, agreement }: { known: readonly InProof[]; foreseen: CountsOfActs | null; agreement: Agreement },
+): string | null {
   const share = `${Math.round(forecast * 100)} %`
   if (!(forecast >= LEAST_FORECAST)) return `it would take only ${share} of such decisions`
-  const better = known.find((one) => one > forecast - (foreseen ? BETTER : MUCH_BETTER))
-  if (better === undefined) return null
-  return `it would take ${share} of such decisions; a version that would take ${Math.round(better * 100)} % is being proved`
+  const lacks = (compared: CountsOfActs): number => lackingTogether({ least: { agreement, support: 0 }, noise: 0 }, compared)
+  const isNearer = foreseen !== null && lacks(foreseen) < lacks(known.flatMap(({ compared }) => compared)) * MUCH_NEARER
+  const better = known.find((one) => one.forecast > forecast - (foreseen ? BETTER : MUCH_BETTER))
+  if (better === undefined || (isNearer && forecast > better.forecast - LITTLE_WORSE)) return null
+  return `it would take ${share} of such decisions; a version that would take ${Math.round(better.forecast * 100)} % is being proved`
 }
 
 /**
  * A version that is being proved, as a later offer is compared with it. One that has an act refuted
- * keeps no offer waiting: the refuted act acts in a later version only.
+ * keeps no offer waiting: the refuted act acts in a later version only. `certificate`: undefined
+ * before its first comparison.
  */
-export const inProof = <Registered extends { forecast: number }>(
+export function inProof<Registered extends { forecast: number }>(
   version: Registered,
-  certificate: Pick<Certificate, 'strata'> | undefined,
-): Registered =>
-  certificate && actsIn(certificate).some(({ state, person }) => state === 'refuted' && person === null)
-    ? { ...version, forecast: 0 }
-    : version
+  certificate: Pick<Certificate, 'strata' | 'foreseen'> | undefined,
+): Registered & InProof {
+  const acts = certificate ? actsIn(certificate) : []
+  const isRefuted = acts.some(({ state, person }) => state === 'refuted' && person === null)
+  return { ...version, forecast: isRefuted ? 0 : version.forecast, compared: certificate ? comparisonsIn(certificate) : [] }
+}
 
 /** The disputed events that are worth asking about, each once. */
 export function worthAsking(disputed: readonly string[], episodes: number, isSettled: (id: string) => boolean): string[] {

@@ -10,6 +10,7 @@ import type { LearnedReflex } from '../reflexes/write.ts'
 import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
 import {
   coverageOf,
+  type InProof,
   inProof,
   isWorthProof,
   nextAt,
@@ -19,6 +20,7 @@ import {
   stratumOfAct,
   withoutForgotten,
 } from './policy.ts'
+import { DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 import type { Replies } from '../../../contract/words.ts'
 import { answerOf, crowdIn, ended } from './ending.ts'
 import type { LearnerStore, LearningRun } from './store.ts'
@@ -45,7 +47,7 @@ type Learned = LearnedReflexes & { foreseenOf: (reflex: LearnedReflex) => Forese
 type Learning = {
   key: string
   steps: AsyncGenerator<undefined, Outcome, undefined>
-  proved: RegisteredReflex[]
+  proved: (RegisteredReflex & InProof)[]
   taken_over: ReadonlyMap<string, number>
 }
 
@@ -134,7 +136,7 @@ async function versionsOf(
   registered: readonly RegisteredReflex[],
   { env, run: { scope, drifted } }: { env: Env; run: Pick<LearningRun, 'scope' | 'drifted'> },
 ): Promise<Pick<Learning, 'proved' | 'taken_over'>> {
-  const proved: RegisteredReflex[] = []
+  const proved: Learning['proved'] = []
   const taken_over = new Map<string, number>()
   for (const one of registered) {
     if (drifted.some(({ id, version }) => id === one.id && version === one.version)) continue
@@ -373,7 +375,7 @@ export class RunSteps {
         ? worthAsking(learned.disputed, learned.episodes.length, (id) => known.has(id) || store.episode(id)?.teacher.by === 'person')
         : []
     const asks = disputed.slice(0, MOST_ASKS - run.settled).map((id): Ask => ({ id, answers: [] }))
-    return { ...findingsOf(learned, { proved, worth }), asks }
+    return { ...findingsOf(learned, { proved, worth, agreement: run.min_agreement ?? DEFAULT_AGREEMENT }), asks }
   }
 
   /** Learns again if decisions changed; else registers what was found. */
