@@ -56,6 +56,12 @@ function wordAfter(text: string, mark: string): string | null {
 
 const named = z.array(z.string())
 
+/** The first list in a text. A pattern would begin again at each bracket. */
+function listIn(text: string): string {
+  const from = text.indexOf('[')
+  return from < 0 ? '' : text.slice(from, text.indexOf(']', from) + 1)
+}
+
 /**
  * The tools that the task needs, by the words of trusted senders alone: no text of a stranger has a
  * say. An answer that is not a list names none.
@@ -72,7 +78,7 @@ async function neededTools({ events }: DecisionContext, { settings, model, tools
     abortSignal: signal,
     maxRetries: 0,
   })
-  return named.safeParse(jsonValue(/\[[^\]]*\]/.exec(text)?.[0] ?? '')).data ?? []
+  return named.safeParse(jsonValue(listIn(text))).data ?? []
 }
 
 /**

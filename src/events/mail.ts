@@ -77,7 +77,7 @@ function bareOf(text: string): string {
 
 /** The words `name=value` of one result. */
 const resultOf = (text: string): Map<string, string> =>
-  new Map(Array.from(text.matchAll(/([\w.]+)=(\S+)/g), ([, name = '', value = '']) => [name.toLowerCase(), value.toLowerCase()]))
+  new Map(Array.from(text.matchAll(/(?<![\w.])([\w.]+)=(\S+)/g), ([, name = '', value = '']) => [name.toLowerCase(), value.toLowerCase()]))
 
 const domainOf = (address: string): string => address.toLowerCase().slice(address.lastIndexOf('@') + 1)
 

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { bareWord } from '../base/bare-word.ts'
 import { heldBy, isOfOthers, saysOf } from '../evidence/attribution.ts'
 import { isMasked } from '../base/secrets.ts'
 import { jsonText, jsonValue, type Json } from '../base/json.ts'
@@ -194,6 +195,9 @@ const isAct =
   (act: Act): act is Extract<Act, { act: Kind }> =>
     act.act === kind
 
+const BEFORE_WORDS = new Set('*_`~#"\'“”‘’„«»([')
+const AFTER_WORDS = new Set('*_`~"\'“”‘’«»)].,!;:')
+
 /**
  * Replies agree if they differ only in case, spacing, quotes, emphasis or surrounding punctuation.
  */
@@ -203,6 +207,6 @@ const normalText = (text: string): string =>
     .toLowerCase()
     .replaceAll(/[\u2010-\u2015\u2212]/g, '-')
     .split(/\s+/)
-    .map((word) => word.replace(/^[*_`~#"'“”‘’„«»([]+/, '').replace(/[*_`~"'“”‘’«»)\].,!;:]+$/, ''))
+    .map((word) => bareWord(word, BEFORE_WORDS, AFTER_WORDS))
     .filter((word) => word !== '' && word !== '-')
     .join(' ')

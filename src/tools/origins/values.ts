@@ -1,3 +1,4 @@
+import { bareWord } from '../../base/bare-word.ts'
 import { isJsonFields, jsonValue } from '../../base/json.ts'
 import { isMask } from '../../traces/redact.ts'
 
@@ -51,14 +52,7 @@ const BETWEEN = /[\s"'`<>()[\]{},;|“”‘’«»—–。、，：；！？�
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]+/u
 const AROUND = new Set('.:;!?…*_~')
 
-/** A word without marks around it. Its time does not grow faster than the word. */
-function bareOf(word: string): string {
-  let from = 0
-  let to = word.length
-  while (from < to && AROUND.has(word.charAt(from))) from += 1
-  while (from < to && AROUND.has(word.charAt(to - 1))) to -= 1
-  return word.slice(from, to)
-}
+const bareOf = (word: string): string => bareWord(word, AROUND)
 
 /** The words of a text, each in its form. */
 const wordsOf = (text: string): string[] =>

@@ -110,7 +110,9 @@ describe('the agent that settings drive', () => {
     expect(needs).toEqual([['http_mail_send']])
     expect(asked).toContain('from the boss')
     expect(asked).not.toContain('from a stranger')
-    expect((await named('I need everything')).needs).toEqual([[]])
+    for (const text of ['I need everything', ']', '['.repeat(300_000)]) expect((await named(text)).needs).toEqual([[]])
+    expect((await named('Of [these] I need ["a"]')).needs).toEqual([[]])
+    expect((await named('I need ["a", "b"], ["c"]')).needs).toEqual([['a', 'b']])
   })
 
   it('sends no empty answer', async () => {

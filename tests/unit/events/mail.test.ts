@@ -38,6 +38,12 @@ describe('a mail', () => {
     ).toBe(false)
   })
 
+  test('is judged in good time, whatever its sender wrote', { tags: ['timed'] }, () => {
+    const started = performance.now()
+    expect(isAuthenticated(found(`mx.cloudflare.net; ${'a.'.repeat(50_000)}`))).toBe(false)
+    expect(performance.now() - started).toBeLessThan(3000)
+  })
+
   test('belongs to the conversation that its oldest reference names, of its sender', () => {
     const threads = [first, reply].map((mail) => mail && deliveryOf(mail, 'shop@acme.test')?.thread)
     expect(threads[0]).toMatch(/^[0-9a-f]{16}$/)

@@ -89,6 +89,14 @@ describe('an action and a decision', () => {
     expect(agrees(action)).toBe(false)
   })
 
+  test('are compared in good time, whatever signs a reply is made of', { tags: ['timed'] }, () => {
+    const started = performance.now()
+    const signs = (count: number) => `(x${'"'.repeat(count)}y)`
+    expect(agrees(reply(signs(200_000)), replied(`${signs(200_000)}.`))).toBe(true)
+    expect(agrees(reply(signs(200_000)), replied(signs(199_999)))).toBe(false)
+    expect(performance.now() - started).toBeLessThan(2000)
+  })
+
   test('agree to ignore an event only if nothing was done', () => {
     const action: Action = { action_type: 'ignore', reason: 'x' }
     expect(agrees(action)).toBe(true)

@@ -166,6 +166,9 @@ function candidatesOf({ saw, value }: Example): Extractor[] {
   return found
 }
 
+/** Patterns that end where a text does are tried from each character of it. */
+const LONGEST_EDGE = 100
+
 function patternsOf(text: string, value: string): string[] {
   const at = text.indexOf(value)
   if (at < 0 || value === '' || text === value) return []
@@ -174,7 +177,7 @@ function patternsOf(text: string, value: string): string[] {
   const after = text.slice(at + value.length)
   const lefts = [
     '(?<![\\w.])',
-    ...[/\S+\s+$/, /\S+\s+\S+\s+$/, /[^\w\s]$/, /\w+[^\w\s]$/, /^$/].flatMap((edge) => leftOf(edge.exec(before)?.[0])),
+    ...[/\S+\s+$/, /\S+\s+\S+\s+$/, /[^\w\s]$/, /\w+[^\w\s]$/, /^$/].flatMap((edge) => leftOf(edge.exec(before.slice(-LONGEST_EDGE))?.[0])),
   ]
   const rights = ['(?![\\w.])', '(?=\\s|$)', ...[/^\s+\S+/, /^[^\w\s]/, /^$/].flatMap((edge) => rightOf(edge.exec(after)?.[0]))]
   return lefts.flatMap((left) => rights.map((right) => `${left}(${kind})${right}`))

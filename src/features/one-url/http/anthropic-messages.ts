@@ -1,10 +1,9 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { z } from 'zod'
 import {
-  addResult,
-  addToAssistant,
   demandServed,
   filePart,
+  GrowingPrompt,
   inputOf,
   jsonSchema,
   namedTool,
@@ -128,23 +127,24 @@ function choiceOf({ type, name = '' }: NonNullable<Body['tool_choice']>) {
 
 function promptOf({ system, messages }: Body): LanguageModelV4Prompt {
   const instructions = typeof system === 'string' ? system : (system ?? []).map((one) => one.text).join('\n')
-  const prompt: LanguageModelV4Prompt = instructions === '' ? [] : [{ role: 'system', content: instructions }]
+  const growing = new GrowingPrompt()
+  if (instructions !== '') growing.add({ role: 'system', content: instructions })
   for (const { role, content } of messages) {
     const blocks: Block[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-    if (role === 'assistant') addToAssistant(prompt, blocks.flatMap(assistantPart))
-    else addUser(prompt, blocks)
+    if (role === 'assistant') growing.addToAssistant(blocks.flatMap(assistantPart))
+    else addUser(growing, blocks)
   }
-  return prompt
+  return growing.prompt
 }
 
 /** Results of tools come first in a message of the user. */
-function addUser(prompt: LanguageModelV4Prompt, blocks: readonly Block[]): void {
+function addUser(growing: GrowingPrompt, blocks: readonly Block[]): void {
   const parts = []
   for (const one of blocks) {
-    if (one.type === 'tool_result') addResult(prompt, { id: one.tool_use_id ?? '', text: resultText(one), failed: one.is_error ?? false })
+    if (one.type === 'tool_result') growing.addResult({ id: one.tool_use_id ?? '', text: resultText(one), failed: one.is_error ?? false })
     else parts.push(userPart(one))
   }
-  if (parts.length > 0) prompt.push({ role: 'user', content: parts })
+  if (parts.length > 0) growing.add({ role: 'user', content: parts })
 }
 
 const resultText = ({ content = '' }: Block): string =>
@@ -159,7 +159,7 @@ function userPart({ type, text: said, source: from }: Block) {
   throw new NotServed(`content of the type ${type} is not taken: text, image, document and tool_result are`)
 }
 
-type AssistantPart = Parameters<typeof addToAssistant>[1][number]
+type AssistantPart = Parameters<GrowingPrompt['addToAssistant']>[0][number]
 
 function assistantPart({ type, text: said = '', id = '', name = '', input = {} }: Block): AssistantPart[] {
   if (type === 'text') return [{ type: 'text', text: said }]

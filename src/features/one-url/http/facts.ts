@@ -4,7 +4,7 @@ import type { ModelRequest } from '../../../contract/model-request.ts'
 import { canonicalJson, isJsonFields, type Json } from '../../../base/json.ts'
 import type { ModelAsked } from '../../../contract/model-asked.ts'
 import { traceOfCall, type AskedOfScope } from '../contract/answer.ts'
-import { callIn, valueIn } from './form.ts'
+import { NewestCalls, valueIn } from './form.ts'
 
 const LONGEST_TEXT = 16_000
 const MOST_TOOLS = 128
@@ -53,6 +53,7 @@ export function traceOf(request: ModelRequest): string | null {
 }
 
 function resultsIn(messages: LanguageModelV4Prompt, all: LanguageModelV4Prompt): Result[] {
+  const calls = NewestCalls.in(all)
   return messages
     .flatMap((message) => (message.role === 'tool' ? message.content : []))
     .flatMap((part) => {
@@ -60,7 +61,7 @@ function resultsIn(messages: LanguageModelV4Prompt, all: LanguageModelV4Prompt):
       const { toolCallId: id, toolName: tool, output } = part
       const value = 'value' in output ? output.value : null
       const known = typeof value === 'string' ? (valueIn(value) ?? value) : value
-      return [{ id, tool, input: callIn(all, id)?.input ?? {}, output: known }]
+      return [{ id, tool, input: calls.find(id)?.input ?? {}, output: known }]
     })
 }
 

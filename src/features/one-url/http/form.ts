@@ -75,39 +75,64 @@ export function demandServed(given: object, refused: Readonly<Record<string, str
   }
 }
 
-/** The newest call with this id: results repeat neither its name nor its input. */
-export function callIn(prompt: LanguageModelV4Prompt, id: string): LanguageModelV4ToolCallPart | undefined {
-  for (const message of prompt.toReversed()) {
-    if (message.role !== 'assistant') continue
-    for (const part of message.content) if (part.type === 'tool-call' && part.toolCallId === id) return part
+type CallPart = LanguageModelV4ToolCallPart
+type AssistantMessage = Extract<LanguageModelV4Message, { role: 'assistant' }>
+
+/** The newest call of each id: results repeat neither its name nor its input. */
+export class NewestCalls {
+  readonly #calls = new Map<string, { call: CallPart; of: AssistantMessage }>()
+
+  static in(prompt: LanguageModelV4Prompt): NewestCalls {
+    const calls = new NewestCalls()
+    for (const message of prompt) if (message.role === 'assistant') for (const part of message.content) calls.note(part, message)
+    return calls
   }
-  return undefined
+
+  /** The first call with an id counts in a message. */
+  note(part: AssistantMessage['content'][number], of: AssistantMessage): void {
+    if (part.type === 'tool-call' && this.#calls.get(part.toolCallId)?.of !== of) this.#calls.set(part.toolCallId, { call: part, of })
+  }
+
+  find(id: string): CallPart | undefined {
+    return this.#calls.get(id)?.call
+  }
 }
 
-/** Adds a part of the assistant to its last message, since interfaces split what it did at once. */
-export function addToAssistant(
-  prompt: LanguageModelV4Prompt,
-  parts: Extract<LanguageModelV4Message, { role: 'assistant' }>['content'],
-): void {
-  const last = prompt.at(-1)
-  if (last?.role === 'assistant') last.content.push(...parts)
-  else if (parts.length > 0) prompt.push({ role: 'assistant', content: [...parts] })
-}
+/** A prompt as it is read. Its time does not grow faster than the prompt, whatever is in it. */
+export class GrowingPrompt {
+  readonly prompt: LanguageModelV4Prompt = []
+  readonly #calls = new NewestCalls()
 
-/** The results of calls that were made at once are one message. */
-export function addResult(prompt: LanguageModelV4Prompt, of: { id: string; text: string; failed?: boolean }): void {
-  const { id: toolCallId, text: value, failed = false } = of
-  const call = callIn(prompt, toolCallId)
-  if (!call) throw new NotServed(`the result of the call ${toolCallId} follows no message with that call`)
-  const result = {
-    type: 'tool-result' as const,
-    toolCallId,
-    toolName: call.toolName,
-    output: { type: failed ? ('error-text' as const) : ('text' as const), value },
+  add(message: LanguageModelV4Message): void {
+    this.prompt.push(message)
   }
-  const last = prompt.at(-1)
-  if (last?.role === 'tool') last.content.push(result)
-  else prompt.push({ role: 'tool', content: [result] })
+
+  /** Adds to the last message of the assistant, since interfaces split what it did at once. */
+  addToAssistant(parts: AssistantMessage['content']): void {
+    const last = this.prompt.at(-1)
+    const message: AssistantMessage = last?.role === 'assistant' ? last : { role: 'assistant', content: [] }
+    // The parts as arguments of one call may be more than the stack holds.
+    for (const part of parts) {
+      message.content.push(part)
+      this.#calls.note(part, message)
+    }
+    if (message !== last && parts.length > 0) this.add(message)
+  }
+
+  /** The results of calls that were made at once are one message. */
+  addResult({ id: toolCallId, text: value, failed = false }: { id: string; text: string; failed?: boolean }): void {
+    const call = this.#calls.find(toolCallId)
+    if (!call) throw new NotServed(`the result of the call ${toolCallId} follows no message with that call`)
+    const result = {
+      type: 'tool-result' as const,
+      toolCallId,
+      toolName: call.toolName,
+      output: { type: failed ? ('error-text' as const) : ('text' as const), value },
+    }
+    const last = this.prompt.at(-1)
+    if (last?.role === 'tool') last.content.push(result)
+    else this.add({ role: 'tool', content: [result] })
+  }
 }
 
 /** An image or a file, by its address or as data. */

@@ -1,10 +1,9 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { z } from 'zod'
 import {
-  addResult,
-  addToAssistant,
   demandServed,
   filePart,
+  GrowingPrompt,
   inputOf,
   jsonSchema,
   namedTool,
@@ -187,15 +186,15 @@ export function reasoningOf(effort: string | null | undefined) {
 }
 
 function promptOf(messages: Body['messages']): LanguageModelV4Prompt {
-  const prompt: LanguageModelV4Prompt = []
+  const growing = new GrowingPrompt()
   for (const one of messages) {
     switch (one.role) {
       case 'system':
       case 'developer':
-        prompt.push({ role: 'system', content: plain(one.content) })
+        growing.add({ role: 'system', content: plain(one.content) })
         break
       case 'user':
-        prompt.push({ role: 'user', content: userParts(one.content) })
+        growing.add({ role: 'user', content: userParts(one.content) })
         break
       case 'assistant': {
         const said = plain(one.content ?? '')
@@ -205,15 +204,15 @@ function promptOf(messages: Body['messages']): LanguageModelV4Prompt {
           toolName: name,
           input: inputOf(input),
         }))
-        prompt.push({ role: 'assistant', content: [] })
-        addToAssistant(prompt, [...(said === '' ? [] : [{ type: 'text' as const, text: said }]), ...calls])
+        growing.add({ role: 'assistant', content: [] })
+        growing.addToAssistant([...(said === '' ? [] : [{ type: 'text' as const, text: said }]), ...calls])
         break
       }
       case 'tool':
-        addResult(prompt, { id: one.tool_call_id, text: plain(one.content) })
+        growing.addResult({ id: one.tool_call_id, text: plain(one.content) })
     }
   }
-  return prompt
+  return growing.prompt
 }
 
 function userParts(given: Content) {

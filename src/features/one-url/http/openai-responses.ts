@@ -1,10 +1,9 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { z } from 'zod'
 import {
-  addResult,
-  addToAssistant,
   demandServed,
   filePart,
+  GrowingPrompt,
   inputOf,
   jsonSchema,
   namedTool,
@@ -121,20 +120,21 @@ function formatOf(format: NonNullable<Body['text']>['format']) {
 }
 
 function promptOf({ instructions, input }: Body): LanguageModelV4Prompt {
-  const prompt: LanguageModelV4Prompt = instructions == null ? [] : [{ role: 'system', content: instructions }]
-  if (typeof input === 'string') return [...prompt, { role: 'user', content: [{ type: 'text', text: input }] }]
-  for (const one of input) {
+  const growing = new GrowingPrompt()
+  if (instructions != null) growing.add({ role: 'system', content: instructions })
+  if (typeof input === 'string') growing.add({ role: 'user', content: [{ type: 'text', text: input }] })
+  for (const one of typeof input === 'string' ? [] : input) {
     if (one.type === 'function_call')
-      addToAssistant(prompt, [{ type: 'tool-call', toolCallId: one.call_id, toolName: one.name, input: inputOf(one.arguments) }])
-    else if (one.type === 'function_call_output') addResult(prompt, { id: one.call_id, text: plain(one.output) })
+      growing.addToAssistant([{ type: 'tool-call', toolCallId: one.call_id, toolName: one.name, input: inputOf(one.arguments) }])
+    else if (one.type === 'function_call_output') growing.addResult({ id: one.call_id, text: plain(one.output) })
     else if (one.type !== 'reasoning') {
       const { role } = one
-      if (role === 'assistant') addToAssistant(prompt, [{ type: 'text', text: plain(one.content) }])
-      else if (role === 'user') prompt.push({ role, content: userParts(one.content) })
-      else prompt.push({ role: 'system', content: plain(one.content) })
+      if (role === 'assistant') growing.addToAssistant([{ type: 'text', text: plain(one.content) }])
+      else if (role === 'user') growing.add({ role, content: userParts(one.content) })
+      else growing.add({ role: 'system', content: plain(one.content) })
     }
   }
-  return prompt
+  return growing.prompt
 }
 
 type Content = z.infer<typeof content>
