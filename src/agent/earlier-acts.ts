@@ -2,7 +2,7 @@ import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Prompt
 import { wrapLanguageModel } from 'ai'
 import { jsonValue, type Json } from '../base/json.ts'
 import type { EarlierAct } from '../contract/log-entry.ts'
-import { shownNames } from '../tools/define-tool.ts'
+import { shownName } from '../tools/define-tool.ts'
 
 /**
  * A model that sees these acts between the events and its answer. A call of a tool that the model
@@ -27,7 +27,7 @@ function shown({ prompt, tools = [] }: LanguageModelV4CallOptions, acts: readonl
   const calls: ShownCall[] = []
   const noted: string[] = []
   for (const act of acts) {
-    const toolName = 'tool' in act ? (shownNames([act.tool])[0] ?? act.tool) : ''
+    const toolName = 'tool' in act ? shownName(act.tool) : ''
     if ('tool' in act && offered.has(toolName)) calls.push({ ...act, toolName, toolCallId: `done-${calls.length}` })
     else noted.push(sentenceOf(act))
   }

@@ -8,7 +8,7 @@ import type { DecisionContext } from '../core/decision-context.ts'
 import { mayDirect } from '../tools/origins/origin-of.ts'
 import { jsonValue } from '../base/json.ts'
 import type { OfflineRule } from '../models/offline-model.ts'
-import { shownNames } from '../tools/define-tool.ts'
+import { shownName } from '../tools/define-tool.ts'
 
 const PREFIX = 'offline:'
 
@@ -35,7 +35,7 @@ export const offlineInstructions: OfflineRule = {
     if (!fitting) return { text: '' }
     const input = Object.entries(fitting.input).map(([name, value]) => [name, isSlot(value) ? wordAfter(latest, value.after) : value])
     // Models know a tool whose name has a dot under another name.
-    return { tool: { name: shownNames([fitting.call])[0] ?? fitting.call, input: Object.fromEntries(input) } }
+    return { tool: { name: shownName(fitting.call), input: Object.fromEntries(input) } }
   },
 }
 

@@ -1,7 +1,7 @@
 import { matchesScope } from '../contract/principal.ts'
 import type { Result } from '../base/result.ts'
 import type { Agent, AgentDeps } from './define-agent.ts'
-import { type ToolDefinition, callKeys, shownNames } from '../tools/define-tool.ts'
+import { type ToolDefinition, callKeys, shownName } from '../tools/define-tool.ts'
 import { declaredTypes, type DeclaredTypes } from '../events/parse-event.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { KeyOf } from '../contract/reflex.ts'
@@ -18,7 +18,13 @@ export type OutsideTools = {
 }
 /** A declared tool, or an MCP server by `mcp.NAME`, and why it cannot be called. */
 type UnavailableTool = { name: string; reason: string }
-type Granted = { own: Tools; allowed: readonly string[]; named: readonly string[] | null | undefined }
+type Granted = {
+  own: Tools
+  allowed: readonly string[]
+  named: readonly string[] | null | undefined
+  /** The tools that models could not tell from an earlier one, and why. */
+  hidden: ReadonlyMap<string, string>
+}
 type ToolboxParts = { scope: string; agent: () => Agent; settings: () => Settings; outside: OutsideTools }
 
 /**
@@ -45,7 +51,8 @@ export class Toolbox {
   }
 
   get unavailable(): readonly UnavailableTool[] {
-    return this.#parts.outside.unavailable?.() ?? []
+    const hidden = Array.from(this.#granted().hidden, ([name, reason]) => ({ name, reason }))
+    return [...(this.#parts.outside.unavailable?.() ?? []), ...hidden]
   }
 
   get all(): Tools {
@@ -109,12 +116,22 @@ export class Toolbox {
     const declared = Object.keys(outside.available())
     const all = [...Object.keys(tools), ...declared, ...(writes_reflexes ? Object.keys(this.#own) : []), ...Object.keys(sold)]
     const isThere = (name: string): boolean => declared.includes(name) || Object.hasOwn(tools, name) || outside.find(name) === null
-    return { own: { ...this.#own, ...sold, ...tools }, allowed: named ? named.filter(isThere) : all, named }
+    const allowed = named ? named.filter(isThere) : all
+    const [known, hidden] = [new Map<string, string>(), new Map<string, string>()]
+    for (const name of allowed) {
+      const shown = shownName(name)
+      const first = known.get(shown) ?? name
+      known.set(shown, first)
+      if (first !== name) hidden.set(name, `models would know it as ${shown}, as they know ${first}: rename one`)
+    }
+    return { own: { ...this.#own, ...sold, ...tools }, allowed, named, hidden }
   }
 
-  #found(name: string, { own, allowed, named }: Granted): FoundTool {
+  #found(name: string, { own, allowed, named, hidden }: Granted): FoundTool {
     const denied = this.#parts.settings().deny_tools?.find((pattern) => matchesScope(pattern, name))
     if (denied !== undefined) return { ok: false, detail: `tool ${name} is refused by the setting deny_tools: ${denied}` }
+    const reason = hidden.get(name)
+    if (reason !== undefined) return { ok: false, detail: `tool ${name} is not available: ${reason}` }
     const declared = Object.hasOwn(own, name) ? null : this.#parts.outside.find(name)
     if (declared && (!declared.ok || (named?.includes(name) ?? true))) return declared
     const definition = !declared && allowed.includes(name) ? own[name] : undefined
@@ -130,12 +147,12 @@ function forModel(name: string, found: FoundTool): FoundTool {
 
 /** The tools that a model may call, for the AI SDK. */
 export function toolSet(toolbox: Toolbox, call: AgentDeps['call']): ToolSet {
-  const entries = toolbox.entries()
-  const shown = shownNames(entries.map(([name]) => name))
   return Object.fromEntries(
-    entries.map(([name, { description, input, shown_input = input }], index) => [
-      shown[index] ?? name,
-      tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
-    ]),
+    toolbox
+      .entries()
+      .map(([name, { description, input, shown_input = input }]) => [
+        shownName(name),
+        tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
+      ]),
   )
 }

@@ -153,16 +153,11 @@ export function defineTool<Input>(definition: ToolDefinition<Input>): ToolDefini
 const LONGEST = 64
 
 /**
- * The names for models: letters, digits, `_` and `-`, at most 64, so that `http.tickets.open`
- * becomes `http_tickets_open`. Equal names are numbered.
+ * The name for models: letters, digits, `_` and `-`, at most 64, so that `http.tickets.open`
+ * becomes `http_tickets_open`. It depends on nothing else, so that it always means the same tool;
+ * the toolbox refuses a second tool of one name.
  */
-export function shownNames(names: readonly string[]): string[] {
-  const taken = new Set<string>()
-  return names.map((name) => {
-    const plain = name.replaceAll(/[^\w-]/g, '_')
-    let shown = plain.slice(0, LONGEST)
-    for (let number = 2; taken.has(shown); number++) shown = `${plain.slice(0, LONGEST - 4)}_${number}`
-    taken.add(shown)
-    return shown
-  })
+export function shownName(name: string): string {
+  const plain = name.replaceAll(/[^\w-]/g, '_')
+  return plain.length <= LONGEST ? plain : `${plain.slice(0, LONGEST - 9)}_${argumentsHash(name).slice(0, 8)}`
 }

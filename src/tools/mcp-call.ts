@@ -5,7 +5,7 @@ import type { McpServerSetting } from '../contract/settings/outside-tools.ts'
 import { secretHider } from '../base/secrets.ts'
 import type { Env } from '../env.ts'
 import { CutOff } from './may-have-happened.ts'
-import { mcpTools } from './mcp-tools.ts'
+import { mcpTools, type RefusedTool } from './mcp-tools.ts'
 import { secretValues, secretHosts, secretOf, secretRefusal } from './tool-secrets.ts'
 
 /** Time limit for closing a session: its calls have been answered by then. */
@@ -27,7 +27,7 @@ export type Hide = (value: unknown) => unknown
 export async function withMcpServer<Result>(
   setting: McpServerSetting,
   { env, scope, fetch: send, allowed_hosts, signal, secrets: named = [] }: McpSession,
-  work: (tools: ToolSet, hide: Hide) => Promise<Result>,
+  work: (listed: { tools: ToolSet; refused: readonly RefusedTool[] }, hide: Hide) => Promise<Result>,
 ): Promise<Result> {
   const { name, url, type, headers = {}, secret_headers = {} } = setting
   const refusal = secretRefusal(env, setting)
@@ -42,9 +42,9 @@ export async function withMcpServer<Result>(
   const secret_hosts = [...Object.values(secret_headers), ...named].map((key) => secretHosts(env, key))
   const server = { url, headers: { ...headers, ...secrets }, ...(type ? { type } : {}) }
   try {
-    const { tools, close } = await mcpTools(server, { allowed_hosts, secret_hosts, fetch: stopping })
+    const { close, ...listed } = await mcpTools(server, { allowed_hosts, secret_hosts, fetch: stopping })
     try {
-      return await work(tools, hide)
+      return await work(listed, hide)
     } finally {
       await withDeadline(close, { timeout_ms: LEAVE_MS, what: 'leaving' }).catch(() => {})
     }
@@ -57,8 +57,10 @@ export async function withMcpServer<Result>(
 }
 
 export async function callMcpTool(setting: McpServerSetting, tool: string, input: unknown, session: McpSession): Promise<unknown> {
-  return withMcpServer(setting, session, async (tools, hide) => {
+  return withMcpServer(setting, session, async ({ tools, refused }, hide) => {
     const execute = Object.hasOwn(tools, tool) ? tools[tool]?.execute : undefined
+    const refusal = refused.find(({ name }) => name === tool)
+    if (refusal) throw new Error(`the tool ${tool} of the MCP server ${setting.name} is not available: ${refusal.reason}`)
     if (!execute)
       throw new Error(`the MCP server ${setting.name} has no tool ${tool}; it has ${Object.keys(tools).join(', ').slice(0, 500)}`)
     const options = { toolCallId: crypto.randomUUID(), messages: [], abortSignal: session.signal, context: {} }

@@ -1,6 +1,10 @@
-import { createMCPClient, MCPClientError } from '@ai-sdk/mcp'
+import { createMCPClient, type MCPClient, MCPClientError } from '@ai-sdk/mcp'
 import type { ToolSet } from 'ai'
+import { z } from 'zod'
+import { fieldError } from '../base/check-json.ts'
 import { messageOf } from '../base/error-text.ts'
+import { sameJson } from '../base/json.ts'
+import type { Result } from '../base/result.ts'
 import { checkUrl, guardedFetch } from './guarded-fetch.ts'
 import { CutOff, answerLeavesOpen, mayHaveBeenSent } from './may-have-happened.ts'
 import { type Allowance, limitBody, responseOf } from './response-body.ts'
@@ -28,14 +32,17 @@ const MOST_BYTES = 4 * 1024 * 1024
 /** A server may name a next page of its list without end. */
 const MOST_REQUESTS = 100
 
+/** A tool in a server's list that cannot be called, and why. */
+export type RefusedTool = { name: string; reason: string }
+
 /**
  * The tools of an MCP server, from allowed hosts only. Calls throw CutOff if the effect may have
- * happened.
+ * happened. A tool that the list describes wrongly, or in two ways, is refused alone.
  */
 export async function mcpTools(
   { url, type = 'http', headers = {}, prefix = '', timeout_ms = TIMEOUT_MS }: McpServer,
   { allowed_hosts, secret_hosts = [], fetch: send = fetch }: McpOptions,
-): Promise<{ tools: ToolSet; close: () => Promise<void> }> {
+): Promise<{ tools: ToolSet; refused: RefusedTool[]; close: () => Promise<void> }> {
   const checked = checkUrl(url, allowed_hosts)
   if (!checked.ok) throw new Error(`MCP server: ${checked.reason}`)
   let listing: Listing | null = { requests: 0, size: { ...responseOf(MOST_BYTES), what: 'the list of tools' } }
@@ -50,16 +57,81 @@ export async function mcpTools(
     initializationOptions: { timeout: timeout_ms },
   })
   try {
-    const tools = await client.tools()
+    const definitions = await definitionsOf(client)
     listing = null
+    const { tools, refused } = offered(client, definitions)
     return {
-      tools: Object.fromEntries(Object.entries(tools).map(([name, tool]) => [`${prefix}${name}`, tellingCutOff(tool)])),
+      tools: Object.fromEntries(tools.map(([name, tool]) => [`${prefix}${name}`, tellingCutOff(tool)])),
+      refused: refused.map(({ name, reason }) => ({ name: `${prefix}${name}`, reason })),
       close: () => client.close(),
     }
   } catch (error) {
     await client.close()
     throw error
   }
+}
+
+const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() })
+
+/** The client's `tools` fails as a whole for one tool that is malformed. */
+async function definitionsOf(client: MCPClient): Promise<unknown[]> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the only way to a list that is not judged yet; tests notice a version without it
+  const { request } = client as unknown as Requesting
+  const tools: unknown[] = []
+  let cursor: string | undefined
+  do {
+    const params = cursor === undefined ? {} : { params: { cursor } }
+    const found = await request.call(client, { request: { method: 'tools/list', ...params }, resultSchema: page })
+    tools.push(...found.tools)
+    cursor = found.nextCursor
+  } while (cursor !== undefined)
+  return tools
+}
+
+type Requesting = { request: (asked: { request: object; resultSchema: typeof page }) => Promise<z.infer<typeof page>> }
+
+const definition = z.looseObject({
+  name: z.string().min(1),
+  description: z.string().optional(),
+  // Providers take no other schema: each call of a model would fail, with all tools.
+  inputSchema: z.looseObject({ type: z.literal('object').optional(), properties: z.looseObject({}).optional() }),
+  annotations: z.looseObject({ destructiveHint: z.boolean().optional() }).optional(),
+  _meta: z.record(z.string(), z.unknown()).optional(),
+})
+
+type Offered = { tools: [string, ToolSet[string]][]; refused: RefusedTool[] }
+
+/** A tool that two pages list alike is one; of unlike tools of one name none is chosen. */
+function offered(client: MCPClient, definitions: readonly unknown[]): Offered {
+  const named = Map.groupBy(definitions.entries(), ([at, found]) => nameIn(found) ?? `tools[${at}]`)
+  const tools: Offered['tools'] = []
+  const refused: RefusedTool[] = []
+  for (const [name, [[, first] = [], ...more]] of named) {
+    const isOne = more.every(([, other]) => sameJson(other, first))
+    const made = isOne ? toolOf(client, first) : { ok: false as const, detail: 'its server lists different tools of this name' }
+    if (made.ok) tools.push([name, made.tool])
+    else refused.push({ name, reason: made.detail })
+  }
+  return { tools, refused }
+}
+
+function toolOf(client: MCPClient, found: unknown): Result<{ tool: ToolSet[string] }> {
+  const wrong = (detail: string) => ({ ok: false as const, detail: `its server describes it wrongly: ${detail}` })
+  const { success, data, error } = definition.safeParse(found)
+  if (!success) return wrong(flawOf(error))
+  try {
+    const { [data.name]: tool } = client.toolsFromDefinitions({ tools: [data] })
+    return tool ? { ok: true, tool } : wrong('inputSchema: an x-mcp-header of it is not valid')
+  } catch (thrown) {
+    return wrong(messageOf(thrown))
+  }
+}
+
+const nameIn = (found: unknown): string | undefined => z.object({ name: z.string().min(1) }).safeParse(found).data?.name
+
+function flawOf({ issues: [issue] }: z.ZodError): string {
+  const { path, message } = fieldError(issue?.path ?? [], issue?.message ?? 'unknown')
+  return path === '' ? message : `${path}: ${message}`
 }
 
 /** The requests and bytes that the start of a session and the list of the tools have taken. */

@@ -9,7 +9,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import { oncePer } from '../../base/once-per.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { declaredDestinations, type GivenBefore, knownArguments, openArguments, type Planned } from '../../skills/plan/compile.ts'
-import { onlyReads, shownNames } from '../../tools/define-tool.ts'
+import { onlyReads, shownName } from '../../tools/define-tool.ts'
 import { destinationsIn, keysIn, readsAddress, readsNamed, type Destination } from '../../tools/origins/destinations.ts'
 import { doubtsOf, mayDirect, namesOf, originOf, originText, type Sources, type Text, weakest } from '../../tools/origins/origin-of.ts'
 import { isMask } from '../../traces/redact.ts'
@@ -139,7 +139,7 @@ export class CallOrigins {
     const declared = Array.from(fieldsIn(declaredDestinations(planned)), (field) => ({ ...field, kinds: [field.path] }))
     const judged = [...this.#judged(planned.manifest.id, declared, look_up), ...found].map(({ sentence }) => sentence)
     const { id, plan } = planned.manifest
-    const unneeded = plan.steps.filter(({ tool }) => needed !== null && !needed.has(id) && !needed.has(shownNames([tool])[0] ?? tool))
+    const unneeded = plan.steps.filter(({ tool }) => needed !== null && !needed.has(id) && !needed.has(shownName(tool)))
     const not_named = unneeded.map(({ tool }) => `the turn did not name \`${tool}\` as a tool that its task needs`)
     const said = new Set([...judged, ...from_strangers, ...not_named])
     const { origins } = settings()

@@ -7,7 +7,8 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import type { CallerTools } from '../../tools/caller-tools.ts'
 import { checkUrl } from '../../tools/guarded-fetch.ts'
 import { httpToolOf } from '../../tools/http-tool.ts'
-import { callMcpTool, withMcpServer } from '../../tools/mcp-call.ts'
+import { callMcpTool, type Hide, withMcpServer } from '../../tools/mcp-call.ts'
+import type { RefusedTool } from '../../tools/mcp-tools.ts'
 import { argumentsRefusal, secretRefusal } from '../../tools/tool-secrets.ts'
 import { asSchema, type Schema, type ToolSet } from 'ai'
 import { messageOf } from '../../base/error-text.ts'
@@ -59,14 +60,17 @@ export class DeclaredTools {
     const { http_tools, mcp_servers } = this.#parts.settings()
     const declared = [
       ...http_tools.map((tool) => ({ name: tool.name, reason: this.#refusal(tool) })),
-      ...mcp_servers.map((server) => ({ name: `mcp.${server.name}`, reason: this.#refusal(server) ?? this.#silence(server) })),
+      ...mcp_servers.flatMap((server) => this.#unavailableOf(server)),
     ]
     return declared.flatMap(({ name, reason }) => (reason === null ? [] : [{ name, reason }]))
   }
 
-  #silence(server: McpServerSetting): string | null {
-    const catalogue = this.#servers.catalogue(server)
-    return catalogue?.ok === false ? catalogue.reason : null
+  #unavailableOf(server: McpServerSetting): { name: string; reason: string }[] {
+    const whole = `mcp.${server.name}`
+    const refusal = this.#refusal(server)
+    const catalogue = refusal === null ? this.#servers.catalogue(server) : { ok: false as const, reason: refusal }
+    if (catalogue?.ok === false) return [{ name: whole, reason: catalogue.reason }]
+    return Array.from(catalogue?.refused ?? [], ([tool, reason]) => ({ name: `${whole}.${tool}`, reason }))
   }
 
   #collected({ http_tools, mcp_servers }: Settings): Record<string, ToolDefinition> {
@@ -121,7 +125,9 @@ export class DeclaredTools {
     const catalogue = this.#servers.catalogue(server)
     if (catalogue?.ok === false) return { ok: false, detail: catalogue.reason }
     const known = catalogue?.tools.get(tool)
-    if (catalogue && !known) return { ok: false, detail: `the MCP server ${server.name} has no such tool` }
+    if (catalogue && !known) {
+      return { ok: false, detail: catalogue.refused.get(tool) ?? `the MCP server ${server.name} has no such tool` }
+    }
     return { ok: true, definition: this.#mcpDefinition(server, tool, known) }
   }
 
@@ -154,12 +160,14 @@ function destroys({ metadata }: ToolSet[string]): boolean {
 const FRESH_MS = 600_000
 const AWAY_MS = 30_000
 const TIMEOUT_MS = 5000
-/** Tools beyond this number are left out. */
+/** Tools beyond this number are refused. */
 const MOST_TOOLS = 100
 
 export type McpTool = { description: string; shown_input: Schema; destroys: boolean }
 /** A server's tools, or why they are unavailable. */
-export type McpCatalogue = { ok: true; tools: ReadonlyMap<string, McpTool> } | { ok: false; reason: string }
+export type McpCatalogue =
+  | { ok: true; tools: ReadonlyMap<string, McpTool>; refused: ReadonlyMap<string, string> }
+  | { ok: false; reason: string }
 
 type Known = { catalogue: McpCatalogue; until: number; asked: string }
 
@@ -168,15 +176,11 @@ export class McpServers {
   readonly #parts: DeclaredToolsParts
   readonly #known = new Map<string, Known>()
   readonly #asking = new Map<string, Promise<void>>()
-  #revision = 0
+  /** Increments with each new list. */
+  revision = 0
 
   constructor(parts: DeclaredToolsParts) {
     this.#parts = parts
-  }
-
-  /** Increments with each new list. */
-  get revision(): number {
-    return this.#revision
   }
 
   /** Null if the server was not queried under its current setting. */
@@ -213,26 +217,31 @@ export class McpServers {
     const catalogue = await this.#discover(server)
     const until = this.#parts.now() + (catalogue.ok ? FRESH_MS : AWAY_MS)
     this.#known.set(server.name, { catalogue, until, asked })
-    this.#revision += 1
+    this.revision += 1
   }
 
   async #discover(server: McpServerSetting): Promise<McpCatalogue> {
     const { env, scope, fetch, settings } = this.#parts
     const { allowed_hosts } = settings()
     const look = (signal: AbortSignal) =>
-      withMcpServer(server, { env, scope, fetch, allowed_hosts, signal }, async (tools, hide) =>
-        Object.entries(tools)
-          .slice(0, MOST_TOOLS)
-          .map(([name, tool]): [string, McpTool] => {
-            const description = String(hide(typeof tool.description === 'string' ? tool.description : name))
-            return [name, { description: description.slice(0, 1000), shown_input: asSchema(tool.inputSchema), destroys: destroys(tool) }]
-          }),
-      )
+      withMcpServer(server, { env, scope, fetch, allowed_hosts, signal }, async (listed, hide) => catalogued(listed, hide))
     try {
       const timeout_ms = Math.min(server.timeout_ms ?? TIMEOUT_MS, TIMEOUT_MS)
-      return { ok: true, tools: new Map(await withDeadline(look, { timeout_ms, what: 'listing its tools' })) }
+      return await withDeadline(look, { timeout_ms, what: 'listing its tools' })
     } catch (error) {
       return { ok: false, reason: messageOf(error) }
     }
   }
+}
+
+function catalogued({ tools, refused }: { tools: ToolSet; refused: readonly RefusedTool[] }, hide: Hide): McpCatalogue {
+  const shown = (text: string, most: number): string => String(hide(text)).slice(0, most)
+  const all = Object.entries(tools)
+  const taken = all.slice(0, MOST_TOOLS).map(([name, tool]): [string, McpTool] => {
+    const description = shown(typeof tool.description === 'string' ? tool.description : name, 1000)
+    return [name, { description, shown_input: asSchema(tool.inputSchema), destroys: destroys(tool) }]
+  })
+  const beyond = all.slice(MOST_TOOLS).map(([name]) => ({ name, reason: `its server lists more than ${MOST_TOOLS} tools` }))
+  const told = [...refused, ...beyond].slice(0, MOST_TOOLS)
+  return { ok: true, tools: new Map(taken), refused: new Map(told.map(({ name, reason }) => [shown(name, 128), shown(reason, 300)])) }
 }

@@ -9,7 +9,7 @@ import { FailedCalls } from '../../agent/turn-ending.ts'
 import { toolSet } from '../../agent/toolbox.ts'
 import type { Sockets } from '../live/sockets.ts'
 import type { Actions } from '../reflexes/actions.ts'
-import { shownNames } from '../../tools/define-tool.ts'
+import { shownName } from '../../tools/define-tool.ts'
 import { under } from '../log/spans.ts'
 import { childHead } from '../../traces/ids.ts'
 import type { Unit } from '../../kernel/unit.ts'
@@ -75,7 +75,7 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     if (!found.ok) throw new Error(found.detail)
     const { definition } = found
     const timeout_ms = settings().effect_timeout_ms
-    const unneeded = turn.needed !== null && !turn.needed.has(shownNames([name])[0] ?? name)
+    const unneeded = turn.needed !== null && !turn.needed.has(shownName(name))
     const by_person = turn.asked?.allowed(name, input) === true && { approved: true }
     const words = turn.asked && { words: turn.asked.words }
     const run = { cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms }

@@ -8,7 +8,7 @@ import { errorOf } from '../../base/error-text.ts'
 import { sameJson } from '../../base/json.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
 import type { Cause, LogEntry } from '../../contract/log-entry.ts'
-import { shownNames, type ToolDefinition } from '../../tools/define-tool.ts'
+import { shownName, type ToolDefinition } from '../../tools/define-tool.ts'
 import { Unrecorded, type Comparison } from './report.ts'
 import type { EffectEnded, Source } from './source.ts'
 
@@ -122,14 +122,12 @@ export class RecordedEffects {
 
   /** Tools of other servers and of the scope itself, as they were offered and called. */
   tools(call: AgentDeps['call']): ToolSet {
-    const names = [...this.#tools]
-    const shown = shownNames(names)
     const definitions = this.#definitions()
     return Object.fromEntries(
-      names.map((name, index) => {
-        const { description = '', inputSchema } = definitions.get(shown[index] ?? name) ?? {}
+      Array.from(this.#tools, (name) => {
+        const { description = '', inputSchema } = definitions.get(shownName(name)) ?? {}
         const schema = inputSchema ? jsonSchema(inputSchema) : z.unknown()
-        return [shown[index] ?? name, tool({ description, inputSchema: schema, execute: (value: unknown) => call(name, value) })]
+        return [shownName(name), tool({ description, inputSchema: schema, execute: (value: unknown) => call(name, value) })]
       }),
     )
   }

@@ -82,6 +82,50 @@ test('one that never answers when it is left has said what it has all the same',
   expect(leaving?.aborted).toBe(true)
 })
 
+const look = { name: 'look', description: 'Looks', inputSchema: { type: 'object' } }
+
+/** The tools that are taken and refused of a list, which comes in these pages. */
+async function judged(...pages: unknown[][]) {
+  answer = async (request) => {
+    const body = await request.clone().text()
+    if (!body.includes('tools/list')) return mcpAnswer({ method: request.method, url: request.url, headers: request.headers, body })
+    const { id, params = {} } = JSON.parse(body) as { id: number; params?: { cursor?: string } }
+    const at = Number(params.cursor ?? 0)
+    const next = at + 1 < pages.length && { nextCursor: String(at + 1) }
+    return Response.json({ jsonrpc: '2.0', id, result: { tools: pages[at], ...next } })
+  }
+  await servers.ready()
+  const catalogue = servers.catalogue(server)
+  return catalogue?.ok ? { taken: [...catalogue.tools.keys()], refused: Object.fromEntries(catalogue.refused) } : catalogue
+}
+
+test.each<[string, unknown, Record<string, string>]>([
+  ['without a schema', { name: 'sing' }, { sing: 'its server describes it wrongly: inputSchema: ' }],
+  ['whose schema is no object', { ...look, name: 'sing', inputSchema: { type: 'string' } }, { sing: 'inputSchema.type: ' }],
+  ['whose hint is a word', { ...look, name: 'sing', annotations: { destructiveHint: 'no' } }, { sing: 'annotations.destructiveHint: ' }],
+  ['whose app has no address', { ...look, name: 'sing', _meta: { ui: { resourceUri: 7 } } }, { sing: 'Invalid MCP App resource URI' }],
+  ['without a name', { ...look, name: '' }, { 'tools[0]': 'name: ' }],
+  ['that is no object', null, { 'tools[0]': 'its server describes it wrongly: ' }],
+])('a tool %s is refused alone, with the reason', async (_, broken, told) => {
+  const reasons = Object.fromEntries(Object.entries(told).map(([name, reason]) => [name, expect.stringContaining(reason) as unknown]))
+  expect(await judged([broken, look])).toEqual({ taken: ['look'], refused: reasons })
+})
+
+test('of two tools of one name none is taken, in whatever order they come, and one that is listed twice is one', async () => {
+  const other = { ...look, annotations: { destructiveHint: true } }
+  const refused = { look: 'its server lists different tools of this name' }
+  expect(await judged([look, other, { ...look, name: 'sing' }])).toEqual({ taken: ['sing'], refused })
+  servers = serversWith({})
+  expect(await judged([other], [look])).toEqual({ taken: [], refused })
+  servers = serversWith({})
+  expect(await judged([look], [look])).toEqual({ taken: ['look'], refused: {} })
+})
+
+test('a tool beyond the hundredth is refused with the reason', async () => {
+  const found = await judged(Array.from({ length: 101 }, (_, index) => ({ ...look, name: `look-${index}` })))
+  expect(found).toMatchObject({ refused: { 'look-100': 'its server lists more than 100 tools' } })
+})
+
 test('another setting is another question', async () => {
   await servers.ready()
   settings = { ...settings, allowed_hosts: [] }

@@ -188,6 +188,28 @@ describe('an HTTP tool that the settings declare', () => {
     expect(JSON.stringify(answered.body.errors)).toMatch(message)
   })
 
+  test('whose name models could not tell from another is not available, with the reason, and the first one is', async () => {
+    const second = { ...open, name: 'http.tickets_open', url: `https://${HOST}/second` }
+    const scope = await scopeWith({ http_tools: [open, second] })
+    const reason = `models would know it as http_tickets_open, as they know ${open.name}: rename one`
+    const { items } = (await call(scopePath(scope, '/tools'))).body
+    expect(items.filter(({ name }: { name: string }) => name.startsWith('http.'))).toEqual([
+      expect.objectContaining({ name: second.name, unavailable: reason }),
+      expect.objectContaining({ name: open.name, description: open.description }),
+    ])
+    let shown: string[] = []
+    behaviours.set(scope, async (_, deps) => {
+      shown = Object.keys(deps.tools)
+      await deps.tools['http_tickets_open']?.execute?.({ title: 'x' }, { toolCallId: 'c', messages: [], context: {} })
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    expect(shown.filter((name) => name.startsWith('http'))).toEqual(['http_tickets_open'])
+    expect(world.requests.map(({ url }) => new URL(url).pathname)).toEqual(['/tickets'])
+    expect(await called(scope, second.name, { title: 'x' })).toEqual({ error: expect.stringContaining(reason) })
+    await configure(scope, { tools: [second.name] })
+    expect(await called(scope, second.name, { title: 'x' })).toEqual({ output: { opened: true } })
+  })
+
   test('is refused twice under one name, and in an allow-list that names what is not declared', async () => {
     expect(await configure(freshScope(), { http_tools: [open, open] })).toMatchObject(problem(400))
     const scope = freshScope()
@@ -450,6 +472,22 @@ describe("an MCP server's tools", () => {
     expect(items).toContainEqual(expect.objectContaining({ name: 'mcp.sky', unavailable: expect.stringContaining('text/html') }))
     expect(items).toContainEqual(expect.objectContaining({ name: open.name, unavailable: expect.stringContaining('allowed_hosts') }))
     expect(items.filter(({ name }: { name: string }) => name.startsWith('mcp.'))).toHaveLength(1)
+  })
+
+  test('that their server describes wrongly are unavailable alone: nobody calls them, and all learn why', async () => {
+    answer = async (request) => {
+      const given = mcpAnswer(request)
+      return new Response((await given.text()).replace('"tools":[', '"tools":[{"name":"sing"},') || null, given)
+    }
+    const scope = await scopeWith({ mcp_servers: [server] })
+    const reason = expect.stringContaining('its server describes it wrongly: inputSchema: ')
+    const { items } = (await call(scopePath(scope, '/tools'))).body
+    expect(items.filter(({ name }: { name: string }) => name.startsWith('mcp.'))).toEqual([
+      expect.objectContaining({ name: 'mcp.sky.sing', unavailable: reason }),
+      expect.objectContaining({ name: 'mcp.sky.look', description: 'Looks at something' }),
+    ])
+    expect(await called(scope, 'mcp.sky.sing', {})).toEqual({ error: reason })
+    expect(await called(scope, 'mcp.sky.look', { at: 'mars' })).toMatchObject({ output: { content: [{ text: 'saw mars' }] } })
   })
 
   test('are fetched once, and again in an object that restarts', async () => {
