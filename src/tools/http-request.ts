@@ -102,7 +102,11 @@ async function exchange(
   const response = await guardedFetch(url, { method, headers, signal, ...body }, fetching)
   // However short they are: these were sent there.
   const hide = secretHider(Object.values(secrets), 1).value
-  const output = hide(await readResponse(response, max_response_bytes))
+  const output = hide(
+    await readResponse(response, max_response_bytes).catch((error: unknown) => {
+      throw new Error(`${name}: ${response.status} ${hide(messageOf(error))}`)
+    }),
+  )
   if (response.ok) return output
   const shown = (typeof output === 'string' ? output : JSON.stringify(output)).slice(0, SHOWN)
   const statusText = hide(response.statusText)

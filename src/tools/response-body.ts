@@ -1,12 +1,21 @@
 import { parseJson } from '../base/check-json.ts'
 
-/** Reads a limited body: JSON if the Content-Type says so, else text. */
+/** Types of one JSON value. `application/json-seq` and others that name it hold several. */
+const ONE_JSON = /[/+]json\s*(?:[;,]|$)/i
+const SHOWN = 500
+
+/**
+ * Reads a limited body: JSON if the Content-Type says so, else text. Throws if a good response says
+ * JSON and is not: half of a value must not pass as a text. An error may have any body.
+ */
 export async function readResponse(response: Response, max_bytes: number): Promise<unknown> {
   const text = await readText(response, max_bytes)
   const type = response.headers.get('content-type') ?? ''
   if (!/\bjson\b/i.test(type) || text.trim() === '') return text
   const parsed = parseJson(text)
-  return parsed.ok ? parsed.value : text
+  if (parsed.ok) return parsed.value
+  if (!response.ok || !ONE_JSON.test(type)) return text
+  throw new Error(`the response is not the JSON that its Content-Type says: ${parsed.message}: ${text.slice(0, SHOWN)}`)
 }
 
 async function readText(response: Response, max_bytes: number): Promise<string> {

@@ -17,6 +17,8 @@ const lost = () => Promise.reject(new Error('Network connection lost.'))
 const status = (code: number) => () => new Response('sorry', { status: code })
 /** Good news whose body breaks off. */
 const brokenOff = () => new Response(new ReadableStream({ start: (body) => body.error(new Error('Network connection lost.')) }))
+const halfOf = (code: number) => () =>
+  new Response('{"id": "Bearer ticket-secret', { status: code, headers: { 'content-type': 'application/problem+json; charset=utf-8' } })
 const seeOther = () => new Response(null, { status: 303, headers: { location: 'https://elsewhere.example.com/' } })
 
 const endsOf = async (scope: string) => (await entriesOf(stubOf(scope), 'effect-ended')).map((entry) => entry.status)
@@ -28,6 +30,8 @@ describe('a call of an HTTP tool', () => {
     ['that is answered 504', status(504), 'unknown'],
     ['whose good answer breaks off', brokenOff, 'unknown'],
     ['whose good answer is too large', () => new Response('x'.repeat(2_000_000)), 'unknown'],
+    ['whose good answer is not the JSON that it says', halfOf(200), 'unknown'],
+    ['whose error is not the JSON that it says', halfOf(422), 'failed'],
     ['that was carried out, and redirects to where nobody may follow', seeOther, 'unknown'],
     [
       'that is sent elsewhere before it is carried out',
@@ -54,7 +58,30 @@ describe('a call of an HTTP tool', () => {
     await called(scope, 'http.look', {})
     answer = lost
     await called(scope, 'http.look', {})
-    expect(await endsOf(scope)).toEqual(['failed', 'failed'])
+    answer = halfOf(200)
+    expect(await called(scope, 'http.look', {})).toEqual({ error: expect.stringContaining('is not the JSON that its Content-Type says') })
+    expect(await endsOf(scope)).toEqual(['failed', 'failed', 'failed'])
+  })
+
+  test('whose good answer is not the JSON that it says learns what the answer was, without its secret', async () => {
+    answer = halfOf(200)
+    const scope = await scopeWith({ http_tools: [open] })
+    const { error } = (await called(scope, open.name, { title: 'x' })) as { error: string }
+    expect(error).toMatch(
+      /it may have happened: http\.tickets\.open: 200 the response is not the JSON .* unexpected end: \{"id": "\[secret\]$/,
+    )
+    answer = () => new Response('{"a":1}\n{"a":2}', { headers: { 'content-type': 'application/json-seq' } })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ output: '{"a":1}\n{"a":2}' })
+  })
+
+  test('that may have happened leaves its turn completed in part, if the turn continues', async () => {
+    answer = status(504)
+    const scope = await scopeWith({ http_tools: [open] })
+    behaviours.set(scope, async (_, deps) => deps.call(open.name, { title: 'x' }).catch(() => 'went on'))
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'go'))).toMatchObject([
+      { status: 'completed', outcome: { partial: true, result: 'went on' } },
+    ])
+    expect(world.requests).toHaveLength(1)
   })
 
   test('that may have happened is made once: its event waits for a person', async () => {
