@@ -9,6 +9,7 @@ import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { resource, serve } from '../describe/operation.ts'
 import { lackOf } from '../problems/required-bindings.ts'
 import { deploymentReport } from './deployment.ts'
+import { schemaOf } from './schema-check.ts'
 import { deadLetterCounts, inboxDepths, modelCallReport, modelSilence, parkedCounts, retentionReport } from './health-report.ts'
 import { storeOf } from '../../store/store.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
@@ -85,12 +86,19 @@ async function recentParts(env: Env, features: readonly DeploymentFeature[]) {
   return found
 }
 
+const APPLY = 'apply the migrations: npx wrangler d1 migrations apply DB, with --local or --remote, or npm run deploy'
+
 /**
- * A model that answers nobody is no model: events that need it wait. The route is open, so it does
- * not say how many.
+ * A database without its tables takes nothing. A model that answers nobody is no model: events that
+ * need it wait. The route is open, so it does not say how many.
  */
 async function readyParts(env: Env, features: readonly DeploymentFeature[]) {
-  const [found, silence] = await Promise.all([parts(env, features), modelSilence(storeOf(env)).catch(() => null)])
+  const db = storeOf(env)
+  const fitting = withDeadline(async () => schemaOf(db, features), { timeout_ms: PATIENCE_MS, what: 'the response' })
+  const [found, silence, schema] = await Promise.all([parts(env, features), modelSilence(db).catch(() => null), fitting.catch(() => null)])
+  const { database } = found.parts
+  if (schema?.schema === 'outdated' && database.ok)
+    return { ok: false, parts: { ...found.parts, database: { ...database, ok: false, error: `${schema.error}; ${APPLY}` } } }
   if (silence === null || !found.parts.model.ok) return found
   return { ok: false, parts: { ...found.parts, model: { ok: false, error: `the model does not answer since ${silence.since}` } } }
 }

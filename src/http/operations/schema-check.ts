@@ -17,14 +17,12 @@ const LACKS = /no such (?:table|column)/
 export async function schemaOf(db: D1Database, features: readonly DeploymentFeature[]): Promise<Found> {
   const tables = [{ tables: { ...artifacts, ...others } }, ...features].flatMap((declared) => tablesIn(declared.tables ?? {}))
   try {
-    // A single request to D1; only if it fails, each table is asked for, to name the one that is
-    // wrong.
+    // A single request to D1, whose error names the first that lacks.
     await db.batch(tables.map((table) => columnsOf(db, table)))
     return { schema: 'fits', error: null }
-  } catch {
-    const errors = await Promise.all(tables.map((table) => columnsError(db, table)))
-    const error = errors.find((text) => text !== null && LACKS.test(text))
-    return error ? { schema: 'outdated', error } : { schema: 'unknown', error: null }
+  } catch (thrown) {
+    const error = messageOf(thrown)
+    return LACKS.test(error) ? { schema: 'outdated', error } : { schema: 'unknown', error: null }
   }
 }
 
@@ -44,13 +42,4 @@ function columnsOf(db: D1Database, table: SQLiteTable): D1PreparedStatement {
   // Without the table's name SQLite would take a missing column for a text.
   const columns = Object.values(getTableColumns(table)).map((column) => `"${name}"."${column.name}"`)
   return db.prepare(`SELECT ${columns.join(', ')} FROM "${name}" LIMIT 0`)
-}
-
-async function columnsError(db: D1Database, table: SQLiteTable): Promise<string | null> {
-  try {
-    await columnsOf(db, table).all()
-    return null
-  } catch (error) {
-    return `the table ${getTableName(table)}: ${messageOf(error)}`
-  }
 }

@@ -618,8 +618,12 @@ describe('health', () => {
   test('reports a table of D1 that lacks a column, as before a migration', async () => {
     await env.DB.exec('ALTER TABLE approvals RENAME COLUMN why TO other')
     const { body } = await call('/health/detailed')
+    const ready = await callWith({}, '/health/ready', { key: null })
     await env.DB.exec('ALTER TABLE approvals RENAME COLUMN other TO why')
-    expect(body.deployment).toMatchObject({ schema: 'outdated', schema_error: expect.stringMatching(/the table approvals: .*why/) })
+    expect(body.deployment).toMatchObject({ schema: 'outdated', schema_error: expect.stringMatching(/no such column: approvals\.why/) })
+    const error = expect.stringMatching(/no such column: approvals\.why.*; apply the migrations: npx wrangler d1 migrations apply/)
+    expect(ready).toMatchObject({ status: 503, body: { status: 'unavailable', database: { ok: false, error } } })
+    expect(await callWith({}, '/health/ready', { key: null })).toMatchObject({ status: 200, body: { database: { ok: true, error: null } } })
   })
 })
 
