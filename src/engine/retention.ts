@@ -44,9 +44,10 @@ export class Retention {
 
   /** Time at which the oldest entry expires, so that a sleeping scope wakes once, not hourly. */
   nextDue(): number | null {
-    const { log, guard, done_keys } = this.#parts
+    const { log, log_parts, guard, done_keys } = this.#parts
     if (this.#archiving || guard.parkedAt(together('retention')) !== null) return null
-    const oldest = log.oldest()
+    // Parts outlive the entries that name them, also in a scope that is quiet from then on.
+    const oldest = log.oldest() ?? (log.last > 0 ? log_parts.keptUntil() : null)
     const logged = oldest !== null && this.#archive ? dayAfter(oldest) : oldest
     const due = [dueOf(logged, this.#retained()), dueOf(done_keys.oldest(), this.#promised())].filter((at) => at !== null)
     return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))

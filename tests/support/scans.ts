@@ -42,6 +42,7 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
   [/^DELETE FROM effects WHERE \(owner, phase, place\) IN/, HOURLY],
   [/^DELETE FROM (?:skill_runs|skill_outputs|parts|action_keys) WHERE \S+(?: \S+)? IN \(/, HOURLY],
   [/^SELECT hash, at, value FROM parts WHERE at </, HOURLY],
+  [/^SELECT min\(at\) AS at FROM parts$/, 'the parts that are left where the log has no entry'],
   [/^DELETE FROM action_keys WHERE effect = /, 'the undo of an effect'],
   [/^UPDATE events SET parked_at = \?1 WHERE status IN/, 'a clock that was ahead, once it is corrected'],
   [/^SELECT seq, at, type, source FROM \(SELECT .* ORDER BY seq DESC LIMIT 20000\)/, 'the newest 20,000 events, once after a wake'],

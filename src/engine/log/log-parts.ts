@@ -106,6 +106,12 @@ export class LogParts {
     }
   }
 
+  /** The time that retention counts from for the oldest part; null without parts. */
+  keptUntil(): number | null {
+    const oldest = this.#database.first<{ at: number | null }>('SELECT min(at) AS at FROM parts')?.at ?? null
+    return oldest === null ? null : oldest + KEPT_LONGER_MS
+  }
+
   /** Keeps a part longer than `before` demands: its time is renewed once a day at most. */
   forget(unit: Unit, before: number, limit: number): number {
     const sql = 'DELETE FROM parts WHERE hash IN (SELECT hash FROM parts WHERE at < ? LIMIT ?) RETURNING hash'

@@ -17,8 +17,10 @@ const isEmpty = (stub: Stub) => until(async () => (await left(stub)) === 0, 'eve
 const isReplicated = (stub: Stub) => until(async () => (await stub.state()).outbox.waiting === 0, 'D1 has everything')
 
 /** A scope with ended events that D1 has. */
-async function lived(...texts: string[]) {
-  const scope = freshScope(ARCHIVED)
+const lived = (...texts: string[]) => livedAs(ARCHIVED, ...texts)
+
+async function livedAs(kind: string | undefined, ...texts: string[]) {
+  const scope = freshScope(kind)
   behaviours.set(scope, async () => ({ done: true }))
   const stub = stubOf(scope)
   const records = await sendAndSettle(stub, ...texts.map((text) => note(scope, text)))
@@ -93,6 +95,20 @@ describe('the archive', () => {
     await age(stub, 8)
     await until(async () => (await rowsOf(stub, 'SELECT 1 FROM parts')).length === 0, 'the parts are archived')
     expect(await linesOf(scope, 'parts')).toMatchObject([{ hash: basis, value: { agent: expect.anything() } }])
+  })
+
+  test.each([
+    ['in an archive', ARCHIVED],
+    ['without an archive', undefined],
+  ])('the values that log entries refer to leave a scope that is quiet since, %s', async (_, kind) => {
+    const { stub } = await livedAs(kind, 'a')
+    await age(stub, 8)
+    await isEmpty(stub)
+    expect(await rowsOf(stub, 'SELECT 1 FROM parts')).not.toEqual([])
+    await inObject(stub, ({ storage }) => storage.sql.exec('UPDATE parts SET at = at - 864000000'))
+    await evict(stub)
+    await stub.state()
+    await until(async () => (await rowsOf(stub, 'SELECT 1 FROM parts')).length === 0, 'the parts are gone')
   })
 
   test('is read through the same API as the scope', async () => {
