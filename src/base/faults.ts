@@ -29,6 +29,8 @@ export const NO_ANSWER: ReadonlySet<number> = new Set([502, 504, 520, 522, 524])
 
 /** Names of errors that only a model provider's client throws. */
 const PROVIDER_ERRORS = /^(?:AI_APICallError|AI_StreamProviderError|StreamProviderError|Gateway\w*Error|WorkersAIGatewayError)$/
+/** Errors that say themselves whose fault they are. */
+const JUDGED = new Set(['ModelFailed', 'AnswerTooLong'])
 /** Configuration errors, which a retry does not fix. */
 const NOT_SET_UP = new Set(['ModelMisconfigured', 'AI_LoadAPIKeyError', 'AI_LoadSettingError', 'AI_NoSuchModelError'])
 const LOST_CONNECTION = /^(?:Error: )?Network connection lost\.?$/
@@ -105,7 +107,7 @@ export function isRetryable(error: unknown, { keyed = false }: { keyed?: boolean
 export function modelFaultOf(error: unknown, { now, asked = false }: { now: number; asked?: boolean }): ModelFault | null {
   for (const thrown of causesOf(error)) {
     const { name, fault } = thrown
-    if (name === 'ModelFailed' && typeof fault === 'object' && fault !== null) return fault as ModelFault
+    if (JUDGED.has(String(name)) && typeof fault === 'object' && fault !== null) return fault as ModelFault
     const found = asked || PROVIDER_ERRORS.test(String(name)) || NOT_SET_UP.has(String(name)) ? faultIn(thrown, { now, asked }) : null
     if (found) return found
   }

@@ -24,6 +24,12 @@ export const limits = {
   claim: 1000,
   wait_ms: 30_000,
   result_bytes: 256_000,
+  /** Characters of an answer of a model: its text, its thoughts and the arguments of its calls. */
+  answer_length: 2_000_000,
+  /** Calls of tools in an answer of a model. Each takes about a millisecond, whatever it does. */
+  answer_calls: 256,
+  /** Size of a provider's answer, or of one line of a stream. */
+  answer_body_bytes: 8_000_000,
   arguments_bytes: 256_000,
   /** A log entry: larger fields are replaced by their size and hash. */
   log_entry_bytes: 1_000_000,

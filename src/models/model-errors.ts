@@ -11,6 +11,23 @@ export class ModelFailed extends Error {
   }
 }
 
+/** An answer that is larger than a scope takes. Asking again would not change it. */
+export class AnswerTooLong extends Error {
+  override readonly name = 'AnswerTooLong'
+  readonly fault: ModelFault
+
+  constructor(most: string) {
+    super(`the answer of the model is longer than ${most}, which is the limit: ask for less, such as by max_tokens`)
+    this.fault = { fault: 'refused', status: null, retry_after_ms: null, detail: this.message }
+  }
+}
+
+/** The text of such an error, also where another one was made of it; null for others. */
+export function tooLongText(error: unknown): string | null {
+  for (const { name, message } of causesOf(error)) if (name === 'AnswerTooLong') return String(message)
+  return null
+}
+
 /** Thrown where a model cannot be used as the deployment is configured. */
 export class ModelMisconfigured extends Error {
   override readonly name = 'ModelMisconfigured'

@@ -4,6 +4,7 @@ import { createWorkersAI } from 'workers-ai-provider'
 import { ModelMisconfigured, ModelFailed } from './model-errors.ts'
 import { OfflineModel, type OfflineRule } from './offline-model.ts'
 import { wrapLanguageModel } from 'ai'
+import { boundedFetch, withLimits } from './limit-answer.ts'
 import { modelFaultOf } from '../base/faults.ts'
 import { watchStream } from './watch-stream.ts'
 
@@ -83,7 +84,7 @@ export function resolveModel(name: string, env: ModelEnv, rules: readonly Offlin
 function workersAI(name: string, model: string, { AI }: ModelEnv): LanguageModelV4 {
   if (!model.includes('/')) throw unusable(name, 'a model of Workers AI has a name such as "@cf/openai/gpt-oss-20b".')
   if (!AI) throw unusable(name, 'the AI binding is missing. Add [ai] with binding = "AI" to wrangler.toml; it has no local mode.')
-  return createWorkersAI({ binding: AI })(model)
+  return withLimits(createWorkersAI({ binding: AI })(model))
 }
 
 function openAICompatible(name: string, model: string, env: ModelEnv): LanguageModelV4 {
@@ -103,8 +104,8 @@ function openAICompatible(name: string, model: string, env: ModelEnv): LanguageM
   const made = MADE.get(env)
   if (made && made.name === name && made.baseURL === baseURL && made.apiKey === apiKey) return made.resolved
   // Without these options, streams report no tokens and the model never sees the schema.
-  const options = { name: 'openai-compatible', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true }
-  const resolved = createOpenAICompatible(options)(model)
+  const options = { name: 'openai-compatible', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true, fetch: boundedFetch }
+  const resolved = withLimits(createOpenAICompatible(options)(model))
   MADE.set(env, { name, baseURL, apiKey, resolved })
   return resolved
 }

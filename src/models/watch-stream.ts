@@ -46,6 +46,8 @@ export function watchStream<Part>(
         } catch (error) {
           end(error)
           controller.error(failure(error))
+          // The rest after a part that `onPart` refused would still be sent.
+          void reader.cancel(error).catch(() => undefined)
         }
       },
       async cancel(reason) {

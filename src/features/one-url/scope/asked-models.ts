@@ -24,6 +24,7 @@ import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
 import { cleanEvent } from '../../../events/parse-event.ts'
 import type { Unit } from '../../../kernel/unit.ts'
+import { AnswerTooLong, tooLongText } from '../../../models/model-errors.ts'
 import { modelName } from '../../../models/resolve-model.ts'
 import { senderOf } from '../../../contract/sender.ts'
 import { callIdOf, type AnswerError, type AnswerLine, type AskedOfScope } from '../contract/answer.ts'
@@ -275,7 +276,8 @@ export class AskedModels implements ScopeFeature {
       if (beside !== undefined && refused.length > 0) unit((unit) => this.#untold.add(unit, beside, refused))
       return endingOf(result, turn.seen.context.scratch)
     } catch (error) {
-      const ending = error instanceof AnswerTooLong ? tooLong(error) : endingOfError(error, { now: now(), model: turn.model })
+      const too_long = tooLongText(error)
+      const ending = too_long !== null ? tooLong(too_long) : endingOfError(error, { now: now(), model: turn.model })
       const text = hide(ending.error ?? messageOf(error))
       return { ...ending, error: asked.behind ? text.replaceAll(asked.behind.key, '***') : text }
     } finally {
@@ -340,19 +342,12 @@ export class AskedModels implements ScopeFeature {
 
 const recordOf = ({ turn_id, head, since, started_seq }: Turn): TurnRecord => ({ turn_id, head, since, started_seq })
 
-/** A model's answer that is larger than what a scope records of one. */
-class AnswerTooLong extends Error {
-  override readonly name = 'AnswerTooLong'
-}
-
 function demandRecordable(bytes: number): void {
-  if (bytes <= limits.result_bytes) return
-  const most = `${limits.result_bytes} bytes in UTF-8`
-  throw new AnswerTooLong(`the answer of the model is longer than ${most}, which is the limit: ask for less, such as by max_tokens`)
+  if (bytes > limits.result_bytes) throw new AnswerTooLong(`${limits.result_bytes} bytes in UTF-8`)
 }
 
 /** The ending of such a turn: neither the agent nor the provider is at fault. */
-function tooLong({ message }: AnswerTooLong): TurnEnding {
+function tooLong(message: string): TurnEnding {
   const fault = { fault: 'refused' as const, status: 502, retry_after_ms: null, detail: message }
   return { status: 'failed', result: null, error: message, fault }
 }

@@ -1,0 +1,77 @@
+import type { LanguageModelV4, LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { wrapLanguageModel } from 'ai'
+import { limits } from '../base/limits.ts'
+import { AnswerTooLong } from './model-errors.ts'
+import { watchStream } from './watch-stream.ts'
+
+/**
+ * Fails an answer with AnswerTooLong once it takes more than a scope can hold or run, however
+ * slowly it comes.
+ */
+export const withLimits = (model: LanguageModelV4): LanguageModelV4 =>
+  wrapLanguageModel({
+    model,
+    middleware: {
+      specificationVersion: 'v4',
+      wrapGenerate: async ({ doGenerate }) => {
+        const result = await doGenerate()
+        const size = new AnswerSize()
+        for (const part of result.content) size.addWhole(part)
+        return result
+      },
+      wrapStream: async ({ doStream }) => {
+        const result = await doStream()
+        const size = new AnswerSize()
+        return { ...result, stream: watchStream(result.stream, { onPart: (part) => size.add(part) }) }
+      },
+    },
+  })
+
+class AnswerSize {
+  #length = 0
+  #calls = 0
+
+  add(part: LanguageModelV4StreamPart): void {
+    if (part.type === 'text-delta' || part.type === 'reasoning-delta' || part.type === 'tool-input-delta') this.#grow(part.delta)
+    if (part.type === 'tool-call') this.#call()
+  }
+
+  addWhole(part: LanguageModelV4Content): void {
+    if (part.type === 'text' || part.type === 'reasoning') this.#grow(part.text)
+    if (part.type !== 'tool-call') return
+    this.#grow(part.input)
+    this.#call()
+  }
+
+  #grow({ length }: string): void {
+    this.#length += length
+    if (this.#length > limits.answer_length) throw new AnswerTooLong(`${limits.answer_length} characters with its thoughts and calls`)
+  }
+
+  #call(): void {
+    this.#calls += 1
+    if (this.#calls > limits.answer_calls) throw new AnswerTooLong(`${limits.answer_calls} calls of tools`)
+  }
+}
+
+/**
+ * Fetches an answer that the client reads as a whole, or a stream that it reads by lines. Neither a
+ * body nor a line may fill the memory.
+ */
+export const boundedFetch: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init)
+  if (!response.body) return response
+  const is_stream = /\bevent-stream\b/i.test(response.headers.get('content-type') ?? '')
+  let bytes = 0
+  const counting = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      const end = is_stream ? chunk.lastIndexOf(NEW_LINE) : -1
+      bytes = end < 0 ? bytes + chunk.length : chunk.length - end - 1
+      if (bytes > limits.answer_body_bytes) controller.error(new AnswerTooLong(`${limits.answer_body_bytes} bytes`))
+      else controller.enqueue(chunk)
+    },
+  })
+  const { status, statusText, headers } = response
+  return new Response(response.body.pipeThrough(counting), { status, statusText, headers })
+}
+const NEW_LINE = 10
