@@ -7,7 +7,7 @@ import type {
   LanguageModelV4ToolCall,
 } from '@ai-sdk/provider'
 import { messageOf } from '../base/error-text.ts'
-import { jsonValue } from '../base/json.ts'
+import { isTooDeep, jsonValue } from '../base/json.ts'
 import { CALLER_TOOL, isModelAsked } from '../contract/model-asked.ts'
 import type { ModelRequest, RequestParts } from '../contract/model-request.ts'
 import type { Event } from '../core/event.ts'
@@ -152,13 +152,19 @@ function toldOf(content: readonly LanguageModelV4Content[], refused: readonly Re
   ]
 }
 
+/** The input of a refused call. One that is too deep was refused for it, and no prompt holds it. */
+function repeatable(input: string): unknown {
+  const value = jsonValue(input)
+  return isTooDeep(value) ? {} : (value ?? {})
+}
+
 /** Refused calls, and what the model hears of them, as parts of a prompt. */
 export const refusalsOf = (refused: readonly RefusedCall[]) => ({
   calls: refused.map(({ id: toolCallId, name: toolName, input }) => ({
     type: 'tool-call' as const,
     toolCallId,
     toolName,
-    input: jsonValue(input) ?? {},
+    input: repeatable(input),
   })),
   results: refused.map(({ id: toolCallId, name: toolName, reason }) => ({
     type: 'tool-result' as const,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
-import { byteLength, type Json } from '../../base/json.ts'
+import { byteLength, partsIn, type Json } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { EditedCall } from '../../contract/held-call.ts'
 import type { Cause, EffectEnd, EntryHead, StepPlace } from '../../contract/log-entry.ts'
@@ -62,11 +62,17 @@ export function effectWork({ turn_id, cause, step }: Pick<EffectRequest, 'turn_i
   return turn_id !== null && 'by' in cause && cause.by.startsWith('reflex:') ? { kind: 'action', id: turn_id } : undefined
 }
 
-/** The parsed input. Throws if it is invalid, or too large for the journal. */
+/** The parsed input. Throws if it is invalid, or if the journal could not hold it as it is. */
 export function effectInput({ tool, definition, input }: Pick<EffectRequest, 'tool' | 'definition' | 'input'>): unknown {
   const parsed = definition.input.safeParse(input)
   if (!parsed.success) throw new TypeError(`tool ${tool} was called with bad input: ${z.prettifyError(parsed.error)}`)
-  const bytes = byteLength(JSON.stringify(parsed.data) ?? '')
+  const text = JSON.stringify(parsed.data) ?? ''
+  // JSON has no such number: it would be journalled and sent as null.
+  const endless = text.includes('null')
+    ? partsIn(parsed.data).find(({ value }) => typeof value === 'number' && !Number.isFinite(value))
+    : undefined
+  if (endless) throw new TypeError(`tool ${tool} was called with bad input: ${endless.key} is a number beyond the range of a double`)
+  const bytes = byteLength(text)
   if (bytes <= limits.arguments_bytes) return parsed.data
   throw new TypeError(`the input of tool ${tool} takes ${bytes} bytes as JSON; at most ${limits.arguments_bytes} are allowed`)
 }

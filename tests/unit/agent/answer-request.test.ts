@@ -69,3 +69,30 @@ test('what a model says before and after a refused call is one answer of two par
   await answerRequest({ prompt: [], tools: [], options: {} }, deps, sink)
   expect(said).toBe('I pay now.\n\nI may not.')
 })
+
+test('the model hears that a call was refused also where its arguments are too deep to be repeated', async () => {
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+  const generated = (content: LanguageModelV4Content[]) => ({
+    content,
+    finishReason: { unified: 'stop' as const, raw: undefined },
+    usage,
+    warnings: [],
+  })
+  const call = (toolCallId: string, input: string) => ({ type: 'tool-call' as const, toolCallId, toolName: 'pay', input })
+  const model = new MockLanguageModelV4({
+    doGenerate: [generated([call('a', deep), call('b', '{"to":"ann"}')]), generated([{ type: 'text', text: 'I may not.' }])],
+  })
+  const refuse = () => Promise.reject(new Error('pay is not allowed'))
+  const deps = { model, signal: new AbortController().signal, reply: () => {}, call: refuse } as never
+  expect(await answerRequest({ prompt: [], tools: [], options: {} }, deps)).toEqual({ finish: 'stop', calls: 0 })
+  expect(model.doGenerateCalls[1]?.prompt).toMatchObject([
+    {
+      role: 'assistant',
+      content: [
+        { toolCallId: 'a', input: {} },
+        { toolCallId: 'b', input: { to: 'ann' } },
+      ],
+    },
+    { role: 'tool', content: [{ toolCallId: 'a' }, { toolCallId: 'b' }] },
+  ])
+})
