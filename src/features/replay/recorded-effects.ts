@@ -5,15 +5,15 @@ import { WRAPPED_CALLER } from '../../agent/wrapped.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import type { OutsideTools } from '../../agent/toolbox.ts'
 import { errorOf } from '../../base/error-text.ts'
-import { sameJson } from '../../base/json.ts'
+import { canonicalJson } from '../../base/json.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
 import type { Cause, LogEntry } from '../../contract/log-entry.ts'
 import { shownName, type ToolDefinition } from '../../tools/define-tool.ts'
 import { Unrecorded, type Comparison } from './report.ts'
 import type { EffectEnded, Source } from './source.ts'
 
-/** `input` is null if the log does not have it. */
-type Effect = { ended: EffectEnded; input: { value: unknown } | null }
+/** `input` is null if the log does not have it. `place`: in the recorded order. */
+type Effect = { ended: EffectEnded; input: { value: unknown } | null; place: number }
 
 /**
  * `offered`: names of the tools that were there beside the agent's. `exact`: a call with another
@@ -50,7 +50,7 @@ export class RecordedEffects {
   /** Why the turn cannot be followed any further; null if it can. */
   missing: string | null = null
   readonly recorded: number
-  readonly #left: Effect[]
+  readonly #left: EffectsLeft
   /** Calls that failed before an effect began, such as one that must not be repeated. */
   readonly #refused: readonly FailedCall[]
   readonly #tools: ReadonlySet<string>
@@ -63,8 +63,9 @@ export class RecordedEffects {
   constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: RecordedEffectsParts) {
     const read = probesIn(source)
     const ended = source.entriesOf('effect-ended').filter(({ parent_id, effect_id }) => parent_id === turn.span_id && !read.has(effect_id))
-    this.#left = ended.map((one) => ({ ended: one, input: source.inputOf(one) }))
-    this.#refused = failed.filter(({ error }) => !ended.some((one) => one.error === error))
+    this.#left = new EffectsLeft(ended.map((one, place) => ({ ended: one, input: source.inputOf(one), place })))
+    const errors = new Set(ended.map(({ error }) => error))
+    this.#refused = failed.filter(({ error }) => !errors.has(error))
     this.recorded = ended.length
     this.#tools = new Set([...offered, ...ended.map((one) => one.tool)])
     this.#comparison = comparison
@@ -84,9 +85,7 @@ export class RecordedEffects {
     if (parsed?.success === false) throw new TypeError(`tool ${name} was called with bad input: ${z.prettifyError(parsed.error)}`)
     const asked = this.#clean(parsed ? parsed.data : input)
     this.made += 1
-    const same = this.#left.findIndex((one) => one.ended.tool === name && (one.input === null || sameJson(one.input.value, asked)))
-    const index = same === -1 && !this.#exact ? this.#left.findIndex(({ ended }) => ended.tool === name) : same
-    const [effect] = index === -1 ? [] : this.#left.splice(index, 1)
+    const effect = this.#left.take(name, asked) ?? (this.#exact ? undefined : this.#left.takeAny(name))
     const refused = effect ? undefined : this.#refused.find((one) => one.tool === name)
     if (refused) {
       this.made -= 1
@@ -104,11 +103,11 @@ export class RecordedEffects {
   }
 
   get unused_ms(): number {
-    return this.#left.reduce((sum, { ended }) => sum + (ended.duration_ms ?? 0), 0)
+    return Array.from(this.#left.all).reduce((sum, { ended }) => sum + (ended.duration_ms ?? 0), 0)
   }
 
   compareUnused(): void {
-    for (const { ended, input } of this.#left)
+    for (const { ended, input } of this.#left.all)
       this.#comparison.diverge(ended, 'effect', { path: '', recorded: { tool: ended.tool, input: input?.value ?? null }, replayed: null })
   }
 
@@ -136,3 +135,54 @@ export class RecordedEffects {
     return { ready: async () => {}, available: () => ({}), find: () => null }
   }
 }
+
+/** Effects that no call of the replay had yet, found by what a call says of itself. */
+class EffectsLeft {
+  /** In the recorded order. */
+  readonly all: Set<Effect>
+  readonly #lists = new Map<string, { effects: Effect[]; next: number }>()
+
+  constructor(effects: readonly Effect[]) {
+    this.all = new Set(effects)
+    for (const effect of effects) {
+      const { ended, input } = effect
+      this.#add(ofTool(ended.tool), effect)
+      this.#add(input === null ? ofUnknown(ended.tool) : ofCall(ended.tool, input.value), effect)
+    }
+  }
+
+  /** The first effect of this call. One whose input is not known may be of any call of its tool. */
+  take(tool: string, input: unknown): Effect | undefined {
+    const [first, second] = [this.#first(ofCall(tool, input)), this.#first(ofUnknown(tool))]
+    return this.#taken(first && second ? (first.place < second.place ? first : second) : (first ?? second))
+  }
+
+  takeAny(tool: string): Effect | undefined {
+    return this.#taken(this.#first(ofTool(tool)))
+  }
+
+  #add(key: string, effect: Effect): void {
+    const list = this.#lists.get(key)
+    if (list) list.effects.push(effect)
+    else this.#lists.set(key, { effects: [effect], next: 0 })
+  }
+
+  #first(key: string): Effect | undefined {
+    const list = this.#lists.get(key)
+    if (!list) return undefined
+    for (; list.next < list.effects.length; list.next += 1) {
+      const effect = list.effects[list.next]
+      if (effect && this.all.has(effect)) return effect
+    }
+    return undefined
+  }
+
+  #taken(effect: Effect | undefined): Effect | undefined {
+    if (effect) this.all.delete(effect)
+    return effect
+  }
+}
+
+const ofTool = (tool: string): string => JSON.stringify([tool])
+const ofUnknown = (tool: string): string => JSON.stringify([tool, null])
+const ofCall = (tool: string, input: unknown): string => JSON.stringify([tool, canonicalJson(input)])

@@ -73,6 +73,24 @@ describe('the calls of a turn that is replayed', () => {
     expect(comparison).toMatchObject({ compared: 1, changed: 0 })
   })
 
+  test('take what the log has first, whether or not it has the input', async () => {
+    const { run } = recorded([{ tool: 'mail' }, { tool: 'mail', input: 1 }, { tool: 'mail' }, { tool: 'mail', input: 2 }])
+    expect([await run('mail', 2), await run('mail', 2), await run('mail', 1), await run('mail', 3)]).toEqual([
+      'output 0',
+      'output 2',
+      'output 1',
+      'output 3',
+    ])
+  })
+
+  test('are found in good time among thousands, in whatever order they are made', { tags: ['timed'] }, async () => {
+    const many = 6000
+    const { run } = recorded(Array.from({ length: many }, (_, to) => ({ tool: 'mail', input: { to } })))
+    const started = performance.now()
+    for (let to = many - 1; to >= 0; to -= 1) expect(await run('mail', { to })).toBe(`output ${to}`)
+    expect(performance.now() - started).toBeLessThan(3000)
+  })
+
   test('are compared as the log masks them', async () => {
     const { run, comparison } = recorded([{ tool: 'mail', input: '[secret]' }], { clean: () => '[secret]' })
     await run('mail', 'hush')
