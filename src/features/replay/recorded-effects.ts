@@ -25,6 +25,8 @@ type RecordedEffectsParts = {
   clean: (value: unknown) => unknown
   exact: boolean
   failed?: readonly FailedCall[]
+  /** Lets others be served, after each call. */
+  rest?: () => Promise<void>
 }
 
 /**
@@ -59,8 +61,13 @@ export class RecordedEffects {
   readonly #exact: boolean
   readonly #at: LogEntry
   readonly #source: Source
+  readonly #rest: () => Promise<void>
 
-  constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: RecordedEffectsParts) {
+  constructor(
+    source: Source,
+    turn: LogEntry,
+    { offered, comparison, clean, exact, failed = [], rest = async () => {} }: RecordedEffectsParts,
+  ) {
     const read = probesIn(source)
     const ended = source.entriesOf('effect-ended').filter(({ parent_id, effect_id }) => parent_id === turn.span_id && !read.has(effect_id))
     this.#left = new EffectsLeft(ended.map((one, place) => ({ ended: one, input: source.inputOf(one), place })))
@@ -73,6 +80,7 @@ export class RecordedEffects {
     this.#exact = exact
     this.#at = turn
     this.#source = source
+    this.#rest = rest
   }
 
   has(name: string): boolean {
@@ -85,7 +93,9 @@ export class RecordedEffects {
     if (parsed?.success === false) throw new TypeError(`tool ${name} was called with bad input: ${z.prettifyError(parsed.error)}`)
     const asked = this.#clean(parsed ? parsed.data : input)
     this.made += 1
+    // Calls run at once: each takes its effect before others are served.
     const effect = this.#left.take(name, asked) ?? (this.#exact ? undefined : this.#left.takeAny(name))
+    await this.#rest()
     const refused = effect ? undefined : this.#refused.find((one) => one.tool === name)
     if (refused) {
       this.made -= 1

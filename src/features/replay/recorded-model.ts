@@ -1,5 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV4GenerateResult } from '@ai-sdk/provider'
 import { errorOf } from '../../base/error-text.ts'
+import { limits } from '../../base/limits.ts'
 import { canonicalJson } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import { requestOf } from '../../models/model-call.ts'
@@ -56,6 +57,11 @@ export class RecordedModel implements LanguageModelV4 {
     const call = this.#find(options)
     if (!call) return this.#askLive(options)
     if (call.status === 'failed') throw errorOf(call.error ?? 'the model failed')
+    // A file may have any number: the AI SDK would begin them all at once.
+    if ((call.content as { type: string }[]).filter(({ type }) => type === 'tool-call').length > limits.answer_calls) {
+      this.diverged = `an answer has more than ${limits.answer_calls} calls of tools, which no scope takes`
+      throw new Unrecorded(this.diverged)
+    }
     const { usage, model: modelId, prompt_hash: id } = call
     return {
       content: (call.content as { type: string }[]).map(contentOf),

@@ -110,6 +110,7 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
     clean,
     exact,
     failed: ended.failed_calls ?? [],
+    rest: () => host.computing.rest(8),
   })
   const model = given.model({ source, calls: callsOf(started, source), comparison, clean, blocked: () => effects.missing })
   const turn = {
