@@ -29,6 +29,7 @@ test.each([
   ['leaves one that is as near', 0.9, counts(230), counts(200), false],
   ['leaves one that takes much more', 0.8, counts(230), counts(200, 201), false],
   ['leaves one that has proven all it needs', 0.9, counts(358), counts(600), false],
+  ['leaves one that lacks little', 0.9, counts(358), counts(345), false],
   ['leaves one, if nothing was foreseen', 0.9, null, counts(200, 201), false],
 ])('a later version %s', (_, forecast, foreseen, compared, replaces) => {
   expect(offerRefusal(offer(forecast), { known: [version(0.94, compared)], foreseen, agreement }) === null).toBe(replaces)
@@ -46,6 +47,8 @@ test('a later version replaces one that has an act refuted, however much that wo
   // A person's rejection holds for later versions, too.
   expect(refusal(stratum('refund'), stratum('nothing', { state: 'refuted', person: 'ann' }))).toContain('is being proved')
   expect(inProof({ forecast: 0.8 }, undefined)).toEqual({ forecast: 0.8, compared: [] })
+  const foreseen = counts(120)
+  expect(inProof({ forecast: 0.8, foreseen }, undefined)).toEqual({ forecast: 0.8, foreseen, compared: foreseen })
 })
 
 test('a version in proof has the comparisons of its acts, and what was foreseen of those that have none yet', () => {

@@ -3,6 +3,7 @@ import type { LearnedVersion } from '../contract/learner-api.ts'
 import type { Evidence, EvidencePart, ReadPlace, Rejected, StoredCandidate } from '../contract/runs.ts'
 import type { Agreement } from '../../../contract/agreement.ts'
 import type { Foreseen } from '../../../contract/certificate.ts'
+import type { CountsOfActs } from '../../../evidence/strata.ts'
 import { wilsonLow } from '../../../evidence/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
@@ -26,7 +27,13 @@ export type Grounds = { decision: string } & Record<EvidencePart, ReadPlace[]>
 export type Ask = { id: string; answers: EpisodeAct[][] }
 
 /** A version that was registered, for later runs. */
-export type RegisteredReflex = Pick<Find, 'strata' | 'decisions' | 'forecast'> & { id: string; version: number; run_id: string }
+export type RegisteredReflex = Pick<Find, 'strata' | 'decisions' | 'forecast'> & {
+  id: string
+  version: number
+  run_id: string
+  /** Its foreseen comparisons, which count until its scope has reported a certificate. */
+  foreseen?: CountsOfActs
+}
 
 /**
  * The reflexes of a learning that are worth proving, those that act first, and why the others are

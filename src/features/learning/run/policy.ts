@@ -29,6 +29,8 @@ const BETTER = 0.02
  * that errs in one act is proved late. It must not take this much less.
  */
 const MUCH_NEARER = 0.5
+/** A version that lacks no more than these agreements is left to its proof. */
+const FEW = 20
 const LITTLE_WORSE = 0.1
 /** Learning is not worth it while the slow path decides less. */
 export const LEAST_SLOW = 0.02
@@ -119,7 +121,8 @@ export function offerRefusal(
   const share = `${Math.round(forecast * 100)} %`
   if (!(forecast >= LEAST_FORECAST)) return `it would take only ${share} of such decisions`
   const lacks = (compared: CountsOfActs): number => lackingTogether({ least: { agreement, support: 0 }, noise: 0 }, compared)
-  const isNearer = foreseen !== null && lacks(foreseen) < lacks(known.flatMap(({ compared }) => compared)) * MUCH_NEARER
+  const known_lacks = lacks(known.flatMap(({ compared }) => compared))
+  const isNearer = foreseen !== null && known_lacks > FEW && lacks(foreseen) < known_lacks * MUCH_NEARER
   const better = known.find((one) => one.forecast > forecast - (foreseen ? BETTER : MUCH_BETTER))
   if (better === undefined || (isNearer && forecast > better.forecast - LITTLE_WORSE)) return null
   return `it would take ${share} of such decisions; a version that would take ${Math.round(better.forecast * 100)} % is being proved`
@@ -128,15 +131,19 @@ export function offerRefusal(
 /**
  * A version that is being proved, as a later offer is compared with it. One that has an act refuted
  * keeps no offer waiting: the refuted act acts in a later version only. `certificate`: undefined
- * before its first comparison.
+ * before its scope has reported a comparison.
  */
-export function inProof<Registered extends { forecast: number }>(
+export function inProof<Registered extends { forecast: number; foreseen?: CountsOfActs }>(
   version: Registered,
   certificate: Pick<Certificate, 'strata' | 'foreseen'> | undefined,
 ): Registered & InProof {
   const acts = certificate ? actsIn(certificate) : []
   const isRefuted = acts.some(({ state, person }) => state === 'refuted' && person === null)
-  return { ...version, forecast: isRefuted ? 0 : version.forecast, compared: certificate ? comparisonsIn(certificate) : [] }
+  return {
+    ...version,
+    forecast: isRefuted ? 0 : version.forecast,
+    compared: certificate ? comparisonsIn(certificate) : (version.foreseen ?? []),
+  }
 }
 
 /** The disputed events that are worth asking about, each once. */

@@ -412,7 +412,8 @@ export class RunSteps {
       const replaced = new Set([...version.replaces.map(nameOf), nameOf({ id, version: number })])
       const registered = store.registered.filter((one) => !replaced.has(nameOf(one)))
       const { strata, decisions, forecast } = find
-      const added = { id, version: number, strata, ...(decisions && { decisions }), forecast, run_id: run.run_id }
+      const foreseen = version.foreseen?.acts.map(({ n, k }) => ({ n, k })) ?? []
+      const added = { id, version: number, strata, ...(decisions && { decisions }), forecast, run_id: run.run_id, foreseen }
       store.put('registered', [...registered, added].slice(-MOST_REGISTERED))
       const candidates = [...run.candidates, { ...find.candidate, id, version: String(number) }]
       store.write({ ...run, failures: 0, candidates, found: candidates.length, progress })
