@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { fnv1a } from '../../../src/base/fnv1a.ts'
 import { atOnce } from '../../../src/base/steps.ts'
 import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { learnReflexes, type ReflexLearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
@@ -280,6 +281,68 @@ describe('reflexes learned from decisions', () => {
     const taught = history(1600, (index) => [paid(index), paid(index).wei <= highest ? call('settle', { by: 1 }) : []])
     const event = episode(9000, { type: 'paid', wei: highest, door: 1 }, [])
     expect(await actions(taught, event)).toMatchObject([{ tool: 'settle' }])
+  })
+
+  const drawn = (index: number, at: number): number => (fnv1a(`${at} of ${index}`) >>> 11) % 100
+  test.each([
+    ['a number that is equal', { received: 15, expected: 15 }, 'book'],
+    ['a number that is larger', { received: 16, expected: 15 }, 'book'],
+    ['a number that is smaller', { received: 14, expected: 15 }, 'claim'],
+  ])('two numbers of an event are compared, in one condition: %s', async (_, fields, tool) => {
+    const arrived = (index: number) => ({
+      type: 'arrived',
+      weight: drawn(index, 2),
+      expected: drawn(index, 0) % 30,
+      received: drawn(index, 1) % 30,
+    })
+    const taught = history(600, (index) => {
+      const { received, expected } = arrived(index)
+      return index % 3 === 0
+        ? [{ type: 'left', weight: drawn(index, 1) }, []]
+        : [arrived(index), call(received >= expected ? 'book' : 'claim', { by: 1 })]
+    })
+    const codes = learnReflexes(taught).reflexes.flatMap(({ by, decision, code }) =>
+      by === 'rules' && decision.includes(tool) ? [code] : [],
+    )
+    expect(codes.map((code) => code.match(/\n {2}if \(.*difference\(/g)?.length)).toEqual([1])
+    const event = episode(9000, { type: 'arrived', weight: 50, ...fields }, [])
+    expect(await actions(taught, event)).toMatchObject([{ tool }])
+  })
+
+  test('a difference has the digits of its numbers, and says in the title which two they are', async () => {
+    const read = (index: number) => ({
+      type: 'read',
+      battery: drawn(index, 2),
+      target: 20 + (drawn(index, 0) % 4),
+      celsius: 15 + drawn(index, 1) / 10,
+    })
+    const isHot = ({ celsius, target }: { celsius: number; target: number }) => Math.round((celsius - target) * 10) > 20
+    const taught = history(900, (index) => [read(index), isHot(read(index)) ? call('cool', { by: 1 }) : []])
+    const cool = learnReflexes(taught).reflexes.find(({ decision }) => decision.includes('cool'))
+    expect(cool?.title).toBe('Cool by 1 where celsius minus target is at least 2.1')
+    const of = (celsius: number) => actions(taught, episode(9000, { type: 'read', battery: 50, target: 22, celsius }, []))
+    expect([await of(24.1), await of(24)]).toMatchObject([[{ tool: 'cool' }], [{ action_type: 'ignore' }]])
+  })
+
+  test('a value that the decisions of a rule share comes first: what such events differ in is hidden by the others', () => {
+    const states = ['sent', 'late', 'lost']
+    const parcel = (index: number) => ({ type: 'parcel', state: states[index % 3] ?? '', value: drawn(index, 0), hours: drawn(index, 1) })
+    const taught = history(900, (index) => {
+      const { state, value } = parcel(index)
+      return [parcel(index), state === 'lost' ? call(value >= 60 ? 'claim' : 'refund', { by: 1 }) : []]
+    })
+    const claim = learnReflexes(taught).reflexes.find(({ decision }) => decision.includes('claim'))
+    expect(claim?.title).toBe('Claim by 1 where state is "lost" and value is at least 60')
+  })
+
+  test.each([
+    ['within the range of its decisions', 40, 1],
+    ['beyond it', 4000, 0],
+  ])('a number inside of a field has a range, too: %s', async (_, amount, fired) => {
+    const order = (index: number) => ({ type: 'order', reason: index % 2 ? 'damaged' : 'late', order: { amount: 5 + drawn(index, 0) } })
+    const taught = history(400, (index) => [order(index), index % 2 ? call('refund', { by: 1 }) : []])
+    const event = episode(9000, { type: 'order', reason: 'damaged', order: { amount } }, [])
+    expect(await actions(taught, event)).toHaveLength(fired)
   })
 
   test('names of numbers without end take no room, and hide no number that recurs', () => {

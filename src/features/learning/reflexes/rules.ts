@@ -28,25 +28,28 @@ const MOST_SHARED = 3
 const MOST_ABSENT = 16
 
 type Candidate = { literal: Literal; bits: Bits; support: number }
+type Candidates = { plain: readonly Candidate[]; differences: readonly Candidate[] }
 
 /**
  * Rules for one decision, each of which holds by itself (CN2's unordered rules). A rule has to save
  * more bits than it takes to write down, so that chance finds none.
  */
 export function* rulesFor({ matrix, taught, positive, crowd }: Problem): Steps<Rule[]> {
-  const candidates = candidatesFor(matrix, taught)
+  const all = candidatesFor(matrix, taught)
+  const isDifference = ({ literal: { condition } }: Candidate): boolean => 'minus' in condition
+  const candidates = { plain: all.filter((one) => !isDifference(one)), differences: all.filter(isDifference) }
   const own = and(positive, taught)
   const others = without(taught, positive)
   const ownCount = count(own)
   const bitsEach = Math.log2(count(taught) / ownCount)
-  const price = Math.log2(candidates.length + 2)
+  const price = Math.log2(all.length + 2)
   const rules: Rule[] = []
   let open = own
   while (rules.length < MOST_RULES && count(open) > 0) {
-    const grown = yield* grow(candidates, open, others, { bitsEach, price, matrix })
+    const grown = yield* growBest(candidates, open, others, { bitsEach, price, matrix })
     if (grown === null) break
     yield
-    const shared = share(tightened(grown, own, matrix), candidates, and(open, grown.covered))
+    const shared = share(tightened(grown, own, matrix), candidates.plain, and(open, grown.covered))
     const rule = finish(shared, own, others)
     open = without(open, grown.covered)
     if (crowd(and(rule.covered, own))) rules.push(rule)
@@ -63,6 +66,8 @@ function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
     .sort((one, other) => other.support - one.support)
     .slice(0, MOST_CANDIDATES)
   return frequent.flatMap(({ condition, bits, support }): Candidate[] => {
+    // Two numbers that are missing are in no order: the other order is a condition of its own.
+    if ('minus' in condition) return [{ literal: { condition, holds: true }, bits, support }]
     const negated: Candidate = { literal: { condition, holds: false }, bits: without(all, bits), support: count(taught) - support }
     return [{ literal: { condition, holds: true }, bits, support }, negated]
   })
@@ -71,23 +76,48 @@ function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
 export const LEAST_OF_RULE = 5
 
 type Grown = { literals: Literal[]; covered: Bits }
-type Price = { bitsEach: number; price: number; matrix: Matrix }
+type SavingRule = Grown & { saved: number }
+type Price = { bitsEach: number; price: number; matrix: Matrix; first?: Candidate }
+
+/**
+ * The rule that saves more: one that begins with any condition, or one that begins with a value
+ * that its decisions share. What such events differ in is hidden by all other events.
+ */
+function* growBest(candidates: Candidates, open: Bits, others: Bits, of: Price): Steps<Grown | null> {
+  const free = yield* grow(candidates, open, others, of)
+  const first = sharedValue(candidates, open, others)
+  if (first === null || free?.literals.includes(first.literal)) return free
+  const own = yield* grow(candidates, open, others, { ...of, first })
+  return own && own.saved > (free?.saved ?? 0) ? own : free
+}
+
+/** The value of a field that almost all open episodes have, and the fewest others. */
+function sharedValue({ plain }: Candidates, open: Bits, others: Bits): Candidate | null {
+  const least = count(open) * (1 - MOST_EXCEPTIONS)
+  let best: Candidate | null = null
+  let fewest = count(others)
+  for (const candidate of plain) {
+    const { literal, bits } = candidate
+    if (!literal.holds || literal.condition.is !== 'equal' || countBoth(bits, open) < least) continue
+    const wrong = countBoth(bits, others)
+    if (wrong < fewest) [best, fewest] = [candidate, wrong]
+  }
+  return best
+}
 
 /** The best rule on the way to one without exceptions. */
-function* grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bitsEach, price, matrix }: Price): Steps<Grown | null> {
-  let covered = bitsOf(matrix.size, () => true)
-  let right = count(open)
-  let wrong = count(others)
-  let best: (Grown & { saved: number }) | null = null
-  const hasTexts = candidates.some(({ literal }) => literal.condition.is === 'says')
-  const literals: Literal[] = []
+function* grow(candidates: Candidates, open: Bits, others: Bits, { bitsEach, price, matrix, first }: Price): Steps<SavingRule | null> {
+  let covered = first?.bits ?? bitsOf(matrix.size, () => true)
+  let right = countBoth(covered, open)
+  let wrong = countBoth(covered, others)
+  let best: SavingRule | null = null
+  const hasTexts = candidates.plain.some(({ literal }) => literal.condition.is === 'says')
+  const literals: Literal[] = first ? [first.literal] : []
   while (literals.length < MOST_LITERALS && wrong > 0) {
     yield
     const state: RuleState = { open: and(open, covered), others: and(others, covered), right, wrong, hasTexts }
-    const coarse = bestStep(candidates, literals, state)
-    if (coarse === null) break
-    const gainOf = gainFrom(state)
-    const step = sharpened(coarse.literal, { ...state, matrix, gainOf }) ?? coarse
+    const step = nextStep(candidates, literals, { ...state, matrix })
+    if (step === null) break
     literals.push(step.literal)
     covered = and(covered, step.bits)
     right = countBoth(covered, open)
@@ -108,6 +138,24 @@ const gainFrom = ({ right, wrong }: Pick<RuleState, 'right' | 'wrong'>) => {
     left.right < LEAST_OF_RULE || left.wrong === wrong ? 0 : left.right * (Math.log2(left.right / (left.right + left.wrong)) - before)
 }
 
+/** A difference says by chance what one of its numbers says: it has to gain clearly more. */
+const DIFFERENCE = 0.9
+
+type Step = Pick<Candidate, 'literal' | 'bits'>
+
+/** The best condition at its best threshold. */
+function nextStep(candidates: Candidates, literals: readonly Literal[], state: RuleState & { matrix: Matrix }): Step | null {
+  const gainOf = gainFrom(state)
+  const sharp = (of: readonly Candidate[], weight: number): { step: Step; gain: number } | null => {
+    const coarse = bestStep(of, literals, state)
+    if (coarse === null) return null
+    const step = sharpened(coarse.literal, { ...state, gainOf }) ?? coarse
+    return { step, gain: gainOf({ right: countBoth(step.bits, state.open), wrong: countBoth(step.bits, state.others) }) * weight }
+  }
+  const [plain, difference] = [sharp(candidates.plain, 1), sharp(candidates.differences, DIFFERENCE)]
+  return (difference && difference.gain > (plain?.gain ?? 0) ? difference : plain)?.step ?? null
+}
+
 function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], state: RuleState): Candidate | null {
   const { open, others, right, wrong, hasTexts } = state
   const most = -Math.log2(right / (right + wrong))
@@ -125,11 +173,11 @@ function bestStep(candidates: readonly Candidate[], literals: readonly Literal[]
 
 /**
  * A rule must not fit what nobody has seen: a word may only be missing from a text that another
- * word was found in, and where events have texts a low count says nothing without a word. A flag
- * that does not hold is false or missing.
+ * word was found in, and where events have texts neither a low count nor the order of two numbers
+ * says anything without a word. A flag that does not hold is false or missing.
  */
 function isClosed({ condition, holds }: Literal, literals: readonly Literal[], hasTexts: boolean): boolean {
-  if (holds || isFlag(condition)) return true
+  if ((holds && !('minus' in condition)) || isFlag(condition)) return true
   if (condition.is === 'at_least') return !hasTexts || literals.some((literal) => literal.holds && isNamed(literal.condition))
   if (condition.is === 'follows') return literals.some((literal) => literal.holds)
   const key = pathKey(condition.path)

@@ -1,6 +1,6 @@
 import type { Steps } from '../../../base/steps.ts'
 import type { Saw } from '../episode.ts'
-import { type ContextPath, valueAt } from './facts/condition.ts'
+import { type ContextPath, sumOf, valueAt } from './facts/condition.ts'
 import { leavesOf } from './facts/facts.ts'
 import { LONGEST_TEXT } from './facts/text.ts'
 
@@ -90,10 +90,6 @@ function shiftedFields(tried: readonly Example[]): Extractor[] {
     }
   return Array.from(found.values()).flatMap(({ extractor, times }) => (times > SHIFTS_FROM / 2 ? [extractor] : []))
 }
-
-/** Decimal places of a sum: sums of binary fractions differ after them. */
-export const SUM_PLACES = 9
-const sumOf = (one: number, other: number): number => Number((one + other).toFixed(SUM_PLACES))
 
 const isFound = (extractor: Extractor, tried: readonly Example[]): boolean => {
   const { right, wrong } = score(extractor, tried)

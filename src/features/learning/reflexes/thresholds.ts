@@ -1,5 +1,5 @@
 import { and, type Bits, bitsOf, hasBit, indexesOf, or } from './facts/bits.ts'
-import { type Condition, type Literal, pathKey } from './facts/condition.ts'
+import { type Condition, type Literal, numberKey } from './facts/condition.ts'
 import type { Matrix } from './facts/matrix.ts'
 import { between } from './scorer/numbers.ts'
 
@@ -9,7 +9,7 @@ type Counted = { right: number; wrong: number }
 
 /** The numbers of a literal about one that has too many values for the matrix to ask about each. */
 function numbersOf({ condition, holds }: Literal, { numbers }: Matrix): Numbers | null {
-  const values = condition.is === 'at_least' ? numbers.get(pathKey(condition.path)) : undefined
+  const values = condition.is === 'at_least' ? numbers.get(numberKey(condition)) : undefined
   return condition.is === 'at_least' && values ? { condition, holds, values } : null
 }
 
@@ -25,7 +25,8 @@ export function sharpened(
   if (found === null) return null
   const { values, holds, condition } = found
   const at = (index: number): number => values[index] ?? 0
-  const order = indexesOf(or(open, others)).sort((one, other) => at(one) - at(other))
+  const known = indexesOf(or(open, others)).filter((index) => !Number.isNaN(at(index)))
+  const order = known.sort((one, other) => at(one) - at(other))
   if (holds) order.reverse()
   let best: { gain: number; value: number } | null = null
   const counted = { right: 0, wrong: 0 }
@@ -73,7 +74,7 @@ export function tightened({ literals, covered }: { literals: readonly Literal[];
     const value = holds ? taught.reduce((low, one) => Math.min(low, one), Infinity) : above(taught, condition.value)
     const tight = { ...found, condition: { ...condition, value } }
     bits = and(bits, holdingBits(tight))
-    all.set(JSON.stringify([condition.path, holds]), { condition: tight.condition, holds })
+    all.set(JSON.stringify([numberKey(condition), holds]), { condition: tight.condition, holds })
   }
   return { literals: [...all.values()], covered: bits }
 }

@@ -45,13 +45,19 @@ function textWords(input: ActionTemplate): string {
     : 'with a part of the event'
 }
 
+type AtLeast = Extract<Condition, { is: 'at_least' }>
+/** A difference that is compared with 0 is said as two numbers. */
+const numberWords = ({ path, minus, value }: AtLeast): string =>
+  minus && value !== 0 ? `${nameOfPath(path)} minus ${nameOfPath(minus)} is` : `${nameOfPath(path)} is`
+const boundWords = ({ minus, value }: AtLeast): string => (minus && value === 0 ? nameOfPath(minus) : String(value))
+
 const literalWords = ({ condition, holds }: Literal): string => conditionWords(condition, holds ? '' : 'not ')
 
 function conditionWords(condition: Condition, not: string): string {
   if (condition.is === 'follows') return `${not}after ${condition.types.trim()}`
   const name = nameOfPath(condition.path)
   if (condition.is === 'equal') return `${name} is ${not}${quoted(condition.value)}`
-  if (condition.is === 'at_least') return `${name} is ${not === '' ? 'at least' : 'below'} ${condition.value}`
+  if (condition.is === 'at_least') return `${numberWords(condition)} ${not === '' ? 'at least' : 'below'} ${boundWords(condition)}`
   if (condition.is === 'contains') return `${name} has ${not}${quoted(condition.value)}`
   if (condition.is === 'begins') return `${name} has ${not}a word that begins with "${condition.letters}"`
   return `${name} says ${not}"${cut(condition.words)}"`

@@ -8,14 +8,24 @@ import { fieldSpansOf, textSpansIn, type FieldSpan, type NumberRange, type TextS
 import { coveredBy, type Rule } from './rules.ts'
 import { looksAt, packed, type TableScorer } from './scorer/fit.ts'
 import { quote, LONGEST_TEXT, WORDS_SOURCE } from './facts/text.ts'
-import { valueAt, type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
+import {
+  valueAt,
+  type Condition,
+  conditionCode,
+  DIFFERENCE_SOURCE,
+  type Literal,
+  pathCode,
+  pathKey,
+  REPEATS,
+  SUM_PLACES,
+} from './facts/condition.ts'
 import { counted } from '../../../base/amounts.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { withWeights } from '../../../reflexes/weights.ts'
 import { isJsonFields, type Json } from '../../../base/json.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
-import { type Extractor, type ReplySlot, SUM_PLACES } from './slots.ts'
+import type { Extractor, ReplySlot } from './slots.ts'
 import { titleFor } from './title.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
@@ -65,6 +75,7 @@ function* codeOf({ title, guards, fields, spansIn, acts, leaves, rules: taught }
     ...helpersOf([{ acts, spans }]),
     conditions.some((condition) => 'path' in condition && condition.path[0] === REPEATS) ? REPEATS_SOURCE : '',
     conditions.some(({ is }) => is === 'contains') ? HAS_SOURCE : '',
+    conditions.some((condition) => 'minus' in condition) ? DIFFERENCE_SOURCE : '',
   ])
 }
 
@@ -161,14 +172,17 @@ function needed(literals: readonly Literal[], guards: readonly RuleGuard[], fiel
 }
 
 function isGuarded({ condition, holds }: Literal, guard: RuleGuard): boolean {
-  if (condition.is !== 'equal' || guard === 'unheard' || !('values' in guard)) return false
+  if (guard === 'unheard' || !('values' in guard) || !('path' in condition)) return false
   if (pathKey(condition.path) !== pathKey(guard.path)) return false
+  // All words of a text that is one value are known.
+  if (condition.is === 'says' || condition.is === 'begins') return guard.values.length === 1
+  if (condition.is !== 'equal') return false
   const isOne = guard.values.some((value) => value === condition.value)
   return holds ? isOne && guard.values.length === 1 : !isOne
 }
 
 function isSpanned({ condition, holds }: Literal, { path, span: [low, high] }: FieldSpan): boolean {
-  if (condition.is !== 'at_least' || pathKey(condition.path) !== pathKey(path)) return false
+  if (condition.is !== 'at_least' || condition.minus || pathKey(condition.path) !== pathKey(path)) return false
   return holds ? condition.value <= low : condition.value > high
 }
 

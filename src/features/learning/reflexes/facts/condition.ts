@@ -6,7 +6,11 @@ export type ContextPath = readonly string[]
 /** A question about a context, answered alike by the learner and by learned code. */
 export type Condition =
   | { is: 'equal'; path: ContextPath; value: string | number | boolean | null }
-  | { is: 'at_least'; path: ContextPath; value: number }
+  /**
+   * A missing number is 0. `minus`: the number there is taken from the one at `path`; where one of
+   * the two is missing, the condition does not hold.
+   */
+  | { is: 'at_least'; path: ContextPath; minus?: ContextPath; value: number }
   | { is: 'contains'; path: ContextPath; value: string | number }
   /** A word, or two in a row. */
   | { is: 'says'; path: ContextPath; words: string }
@@ -34,6 +38,25 @@ const partCode = (path: ContextPath): string =>
 export type TextNames = ReadonlyMap<string, string>
 export const pathKey = (path: ContextPath): string => JSON.stringify(path)
 
+type NumberPlace = Pick<Extract<Condition, { is: 'at_least' }>, 'path' | 'minus'>
+/** Names a number, or the difference of two. */
+export const numberKey = ({ path, minus }: NumberPlace): string => (minus ? `${pathKey(path)} - ${pathKey(minus)}` : pathKey(path))
+
+function numberCode({ path, minus }: NumberPlace): string {
+  if (minus) return `difference(${pathCode(path)}, ${pathCode(minus)})`
+  return path[0] === REPEATS ? pathCode(path) : `(${pathCode(path)} ?? 0)`
+}
+
+/** Decimal places of a sum: sums of binary fractions differ after them. */
+export const SUM_PLACES = 9
+export const sumOf = (one: number, other: number): number => {
+  const sum = one + other
+  return Number.isInteger(sum) ? sum : Number(sum.toFixed(SUM_PLACES))
+}
+export const DIFFERENCE_SOURCE = `// undefined if one of them is not a number.
+const difference = (one, other) =>
+  typeof one === 'number' && typeof other === 'number' ? Number((one - other).toFixed(${SUM_PLACES})) : undefined`
+
 const scalar = (value: string | number | boolean | null): string => (typeof value === 'string' ? quote(value) : JSON.stringify(value))
 
 // oxlint-disable-next-line typescript/consistent-return -- the switch is exhaustive
@@ -42,7 +65,7 @@ export function conditionCode({ condition, holds }: Literal, texts: TextNames): 
     case 'equal':
       return `${pathCode(condition.path)} ${holds ? '===' : '!=='} ${scalar(condition.value)}`
     case 'at_least': {
-      const value = condition.path[0] === REPEATS ? pathCode(condition.path) : `(${pathCode(condition.path)} ?? 0)`
+      const value = numberCode(condition)
       return holds ? `${value} >= ${condition.value}` : `!(${value} >= ${condition.value})`
     }
     case 'contains':

@@ -1,6 +1,6 @@
 import type { Episode, Saw } from '../../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
-import { type Condition, type ContextPath, pathKey } from './condition.ts'
+import { type Condition, type ContextPath, numberKey, pathKey, sumOf } from './condition.ts'
 import type { Steps } from '../../../../base/steps.ts'
 import { eachFact, type Leaves, leavesOf } from './facts.ts'
 import { repeatsOf } from './repeats.ts'
@@ -11,14 +11,20 @@ export type Matrix = {
   features: readonly { condition: Condition; bits: Bits; support: number }[]
   /** Features of each episode. */
   rows: readonly Int32Array[]
-  /** The numbers that have more values than features: of each episode, by the key of the path. */
+  /** The numbers that have more values than features: of each episode, by `numberKey`. */
   numbers: ReadonlyMap<string, Float64Array>
 }
 
 const MOST_FEATURES = 20_000
 /** Names of fields may be without end, and each number takes a place in each episode. */
 const MOST_NUMBERS = 300
+/** Pairs of numbers of one event, of which the difference is asked about. */
+const MOST_PAIRS = 40
+const MOST_COUNTED_PAIRS = 5000
+/** Numbers of one event that are paired: the first ones. */
+const MOST_PAIRED = 10
 const MOST_THRESHOLDS = 16
+const MOST_PAIR_THRESHOLDS = 4
 const MOST_CONDITIONS = 80_000
 /** Episodes, or features, of one step. */
 const STEP = 100
@@ -26,7 +32,8 @@ const STEP = 100
 /** Reads the episodes twice, so that only conditions that recur are held. */
 export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
   const size = episodes.length
-  const { counts, numbers } = yield* countFacts(episodes)
+  const { counts, numbers, pairs } = yield* countFacts(episodes)
+  const differences = differencesOf(pairs, size)
   const kept = new Map<string, { condition: Condition; bits: Bits; support: number }>()
   const recurring = [...counts].filter(([, { support }]) => support < size)
   recurring.sort(([one, { support: left }], [other, { support: right }]) => right - left || (one < other ? -1 : 1))
@@ -34,18 +41,24 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
     kept.set(key, { condition, bits: emptyBits(size), support })
   for (const [index, { saw }] of episodes.entries()) {
     const leaves = leavesOf(saw)
-    for (const { key, value } of numbersIn(saw, leaves)) {
+    const own = numbersIn(saw, leaves)
+    for (const { key, value } of own) {
       const values = numbers.get(key)?.values
       if (values) values[index] = value
     }
+    readDifferences(differences, index, own)
     eachFact(saw, leaves, (condition) => {
       const feature = kept.get(keyOf(condition))
       if (feature) setBit(feature.bits, index)
     })
     if (index % STEP === 0) yield
   }
-  const features = yield* withoutTwins([...kept.values(), ...(yield* thresholds(numbers, size))])
-  const many = [...numbers].flatMap(([key, { values }]): [string, Float64Array][] =>
+  const asked: Numbers = new Map([
+    ...numbers,
+    ...differences.map(({ path, minus, values }) => [numberKey({ path, minus }), { path, minus, values }] as const),
+  ])
+  const features = yield* withoutTwins([...kept.values(), ...(yield* thresholds(asked, size))])
+  const many = [...asked].flatMap(([key, { values }]): [string, Float64Array][] =>
     new Set(values).size > MOST_THRESHOLDS + 1 ? [[key, values]] : [],
   )
   return { size, features, rows: rowsOf(features, size), numbers: new Map(many) }
@@ -54,32 +67,70 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
 const keyOf = (condition: Condition): string => JSON.stringify(condition)
 
 type Counts = Map<string, { condition: Condition; support: number }>
-type Numbers = Map<string, { path: ContextPath; values: Float64Array }>
+type Numbers = Map<string, { path: ContextPath; minus?: ContextPath; values: Float64Array }>
+type Pair = { path: ContextPath; minus: ContextPath }
+type Differences = readonly (Pair & { keys: readonly [string, string]; values: Float64Array })[]
 
 const numbersIn = (saw: Saw, { leaves }: Leaves) =>
   [...leaves, ...repeatsOf(saw)].flatMap(({ path, value }) => (typeof value === 'number' ? [{ key: pathKey(path), path, value }] : []))
 
-function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numbers: Numbers }> {
+/** The numbers of the event itself, two by two. */
+function pairsIn({ leaves }: Leaves): Pair[] {
+  const paths = leaves.flatMap(({ path, value }) => (path[0] === 'event' && typeof value === 'number' ? [path] : []))
+  const own = paths.slice(0, MOST_PAIRED)
+  return own.flatMap((path, index) => own.slice(index + 1).map((minus) => ({ path, minus })))
+}
+
+/** The differences of pairs, either way. An episode without one of the two numbers has NaN. */
+const differencesOf = (pairs: readonly Pair[], size: number): Differences =>
+  pairs.flatMap(({ path, minus }) =>
+    [
+      { path, minus },
+      { path: minus, minus: path },
+    ].map((pair) => ({
+      ...pair,
+      keys: [pathKey(pair.path), pathKey(pair.minus)] as const,
+      values: new Float64Array(size).fill(Number.NaN),
+    })),
+  )
+
+function readDifferences(differences: Differences, index: number, numbers: ReturnType<typeof numbersIn>): void {
+  const own = new Map(numbers.map(({ key, value }) => [key, value]))
+  for (const { keys, values } of differences) {
+    const [one, other] = [own.get(keys[0]), own.get(keys[1])]
+    if (one !== undefined && other !== undefined) values[index] = sumOf(one, -other)
+  }
+}
+
+/** Counts a key that recurs, until too many are known. */
+function countOne<Of extends object>(
+  counts: Map<string, Of & { support: number }>,
+  key: string,
+  { most, of }: { most: number; of: Of },
+): void {
+  const known = counts.get(key)
+  if (known) known.support += 1
+  else if (counts.size < most) counts.set(key, { ...of, support: 1 })
+}
+
+/** The most frequent, in the same order for the same history. */
+const mostOf = <Of extends { support: number }>(counts: ReadonlyMap<string, Of>, most: number): [string, Of][] =>
+  [...counts].sort(([one, { support: left }], [other, { support: right }]) => right - left || (one < other ? -1 : 1)).slice(0, most)
+
+function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numbers: Numbers; pairs: Pair[] }> {
   const counts: Counts = new Map()
   const paths = new Map<string, { path: ContextPath; support: number }>()
+  const pairs = new Map<string, Pair & { support: number }>()
   for (const [index, { saw }] of episodes.entries()) {
     if (index % STEP === 0) yield
     const leaves = leavesOf(saw)
-    for (const { key, path } of numbersIn(saw, leaves)) {
-      const known = paths.get(key)
-      if (known) known.support += 1
-      else if (paths.size < MOST_CONDITIONS) paths.set(key, { path, support: 1 })
-    }
-    eachFact(saw, leaves, (condition) => {
-      const key = keyOf(condition)
-      const known = counts.get(key)
-      if (known) known.support += 1
-      else if (counts.size < MOST_CONDITIONS) counts.set(key, { condition, support: 1 })
-    })
+    for (const { key, path } of numbersIn(saw, leaves)) countOne(paths, key, { most: MOST_CONDITIONS, of: { path } })
+    for (const pair of pairsIn(leaves)) countOne(pairs, numberKey(pair), { most: MOST_COUNTED_PAIRS, of: pair })
+    eachFact(saw, leaves, (condition) => countOne(counts, keyOf(condition), { most: MOST_CONDITIONS, of: { condition } }))
   }
-  const often = [...paths].sort(([one, { support: left }], [other, { support: right }]) => right - left || (one < other ? -1 : 1))
-  const numbers = often.slice(0, MOST_NUMBERS).map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length) }] as const)
-  return { counts, numbers: new Map(numbers) }
+  const often = mostOf(paths, MOST_NUMBERS)
+  const numbers = often.map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length) }] as const)
+  return { counts, numbers: new Map(numbers), pairs: mostOf(pairs, MOST_PAIRS).map(([, { path, minus }]) => ({ path, minus })) }
 }
 
 /** The first of several conditions that hold in the same episodes is enough: texts repeat. */
@@ -99,19 +150,30 @@ function* withoutTwins<Feature extends Matrix['features'][number]>(features: rea
 
 function* thresholds(numbers: Numbers, size: number): Steps<Matrix['features'][number][]> {
   const found: Matrix['features'][number][] = []
-  for (const [, { path, values }] of [...numbers].sort(([one], [other]) => (one < other ? -1 : 1))) {
+  const inOrder = [...numbers].sort(([one, a], [other, b]) => Number('minus' in a) - Number('minus' in b) || (one < other ? -1 : 1))
+  for (const [, { values, ...number }] of inOrder) {
     yield
-    const distinct = [...new Set(values)].sort((left, right) => left - right).slice(1)
-    const step = Math.max(1, distinct.length / MOST_THRESHOLDS)
-    const chosen = new Set(
-      Array.from({ length: Math.min(MOST_THRESHOLDS, distinct.length) }, (_, index) => distinct[Math.floor(index * step)] ?? 0),
-    )
-    for (const value of chosen) {
+    const known = [...new Set(values)].filter((value) => !Number.isNaN(value))
+    const distinct = known.sort((left, right) => left - right).slice(1)
+    for (const value of chosenOf(distinct, 'minus' in number)) {
       const bits = bitsOf(size, (index) => (values[index] ?? 0) >= value)
-      found.push({ condition: { is: 'at_least', path, value }, bits, support: 0 })
+      found.push({ condition: { is: 'at_least', ...number, value }, bits, support: 0 })
     }
   }
   return found
+}
+
+/**
+ * Thresholds of a number, so that about as many values are between each two. A difference has few,
+ * and asks which number is larger: a rule then takes the best threshold of all values.
+ */
+function chosenOf(distinct: readonly number[], isDifference: boolean): Set<number> {
+  const isMany = isDifference && distinct.length > MOST_THRESHOLDS
+  const most = isMany ? MOST_PAIR_THRESHOLDS : MOST_THRESHOLDS
+  const step = Math.max(1, distinct.length / most)
+  const chosen = Array.from({ length: Math.min(most, distinct.length) }, (_, index) => distinct[Math.floor(index * step)] ?? 0)
+  const signs = isMany ? [distinct.find((value) => value >= 0), distinct.find((value) => value > 0)] : []
+  return new Set([...chosen, ...signs.filter((value) => value !== undefined)])
 }
 
 function rowsOf(features: readonly { bits: Bits }[], size: number): Int32Array[] {

@@ -1,7 +1,8 @@
 import type { Episode } from '../../episode.ts'
 import type { Steps } from '../../../../base/steps.ts'
 import { isOfName, numbersIn, type NumberReading } from '../../../../evidence/numbers.ts'
-import { type ContextPath, valueAt } from './condition.ts'
+import { type ContextPath, pathKey, valueAt } from './condition.ts'
+import { leavesOf } from './facts.ts'
 
 export type NumberRange = readonly [low: number, high: number]
 /** The numbers that a reflex accepts in a text, by the words before them, and at all `others`. */
@@ -58,16 +59,24 @@ function* textSpansOf(episodes: readonly Episode[], path: ContextPath): Steps<Te
   return others === 'any' && at.every(([, accepted]) => accepted === 'any') ? null : { path, at, others }
 }
 
-/** The spans of the number fields of the events. */
+/** Numbers that are read for spans. Each span is a line of the code: events may have many. */
+const MOST_READ = 256
+const MOST_FIELDS = 64
+
+/** The spans of the numbers that all of the events have, also those inside of other fields. */
 export function fieldSpansOf(episodes: readonly Episode[]): FieldSpan[] {
-  const names = new Set(episodes.flatMap(({ saw }) => Object.keys(saw.event)))
-  return [...names].toSorted().flatMap((name) => {
-    const path = ['event', name]
+  const [first] = episodes
+  const paths = first ? leavesOf(first.saw).leaves.flatMap(({ path, value }) => (typeof value === 'number' ? [path] : [])) : []
+  const own = paths.filter(([part]) => part === 'event')
+  // Fields of the event itself come first.
+  own.sort((one, other) => one.length - other.length || (pathKey(one) < pathKey(other) ? -1 : 1))
+  const spans = own.slice(0, MOST_READ).flatMap((path) => {
     const values = episodes.map(({ saw }) => valueAt(saw, path))
     if (values.some((value) => typeof value !== 'number')) return []
     const span = spanOf(values.map((value) => [value as number]))
     return span === null ? [] : [{ path, span }]
   })
+  return spans.slice(0, MOST_FIELDS)
 }
 
 /** Null if there are few values, or if the ranges of older episodes do not hold for newer ones. */
