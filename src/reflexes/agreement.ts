@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util'
-import { bareWord } from '../base/bare-word.ts'
 import { heldBy, isOfOthers, saysOf } from '../evidence/attribution.ts'
 import { isMasked } from '../base/secrets.ts'
 import { jsonText, jsonValue, type Json } from '../base/json.ts'
@@ -195,8 +194,8 @@ const isAct =
   (act: Act): act is Extract<Act, { act: Kind }> =>
     act.act === kind
 
-const BEFORE_WORDS = new Set('*_`~#"\'“”‘’„«»([')
-const AFTER_WORDS = new Set('*_`~"\'“”‘’«»)].,!;:')
+/** The signs around a word. A run of signs is tried once, so that the time is linear. */
+const AROUND_WORDS = /^[*_`~#"'“”‘’„«»([]+|(?<![*_`~"'“”‘’«»)\].,!;:])[*_`~"'“”‘’«»)\].,!;:]+$/gu
 
 /**
  * Replies agree if they differ only in case, spacing, quotes, emphasis or surrounding punctuation.
@@ -207,6 +206,6 @@ const normalText = (text: string): string =>
     .toLowerCase()
     .replaceAll(/[\u2010-\u2015\u2212]/g, '-')
     .split(/\s+/)
-    .map((word) => bareWord(word, BEFORE_WORDS, AFTER_WORDS))
+    .map((word) => word.replaceAll(AROUND_WORDS, ''))
     .filter((word) => word !== '' && word !== '-')
     .join(' ')
