@@ -287,11 +287,12 @@ export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQ
   return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
 }
 
-type History = Omit<EventFilter, 'status'>
+type History = Omit<EventFilter, 'status'> & { rest?: (events: number) => Promise<void> }
 const timeOf = ({ timestamp }: Event): number => Date.parse(timestamp)
 
 /**
  * History of the scopes that one of the patterns matches, by the events' own times, oldest first.
+ * Thousands may be read before the first one comes: `rest` lets others be served after each page.
  */
 export async function* replayEvents(db: D1Database, filter: History): AsyncGenerator<Event> {
   // First: what a scope takes meanwhile is then there twice, rather than missing.
@@ -324,10 +325,14 @@ async function* each(events: readonly Event[]): AsyncGenerator<Event> {
 }
 
 /** Pages of the list, as one sequence. */
-async function* eventsOf(db: D1Database, asked: Omit<Page, 'limit' | 'cursor'>): AsyncGenerator<Event> {
+async function* eventsOf(
+  db: D1Database,
+  { rest, ...asked }: Omit<Page, 'limit' | 'cursor'> & Pick<History, 'rest'>,
+): AsyncGenerator<Event> {
   for (let cursor: string | null | undefined; cursor !== null;) {
     const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { ...asked, cursor, limit: 500 })
     demandWhole({ missing: new Set(page.missing), damaged: new Set(page.damaged) })
+    await rest?.(page.items.length)
     for (const { event } of page.items.toSorted((one, other) => timeOf(one.event) - timeOf(other.event))) yield event
     cursor = page.next_cursor
   }
@@ -370,11 +375,14 @@ async function* promptEvents(db: D1Database, filter: History): AsyncGenerator<Ev
     if ((read += 1) % SORTED_EVERY !== 0) continue
     held.sort((first, second) => first.at - second.at)
     // An event that follows was accepted later, and happened less than NEAR_MS before that.
-    while (held[0] && (held[0].at < latest - 2 * NEAR_MS || size > MOST_HELD)) {
-      const { event: first, size: own } = held.shift() as (typeof held)[number]
+    // Taken out together: each `shift` of a long list moves all that follow.
+    let count = 0
+    for (const { at, size: own } of held) {
+      if (at >= latest - 2 * NEAR_MS && size <= MOST_HELD) break
       size -= own
-      yield first
+      count += 1
     }
+    for (const { event: first } of held.splice(0, count)) yield first
   }
   for (const { event } of held.toSorted((first, second) => first.at - second.at)) yield event
 }

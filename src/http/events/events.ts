@@ -1,4 +1,5 @@
 import type { Event } from '../../core/event.ts'
+import type { Computing } from '../../base/computing.ts'
 import type { EventReceipt, EventRecord } from '../../contract/event-record.ts'
 import { NDJSON } from '../../contract/operation.ts'
 import { find, list, publish, replay } from '../../contract/operations/events.ts'
@@ -8,6 +9,7 @@ import { enqueue } from '../../events/queue.ts'
 import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
 import { resource, serve } from '../describe/operation.ts'
 import { eventRules, readEvents } from '../body/body.ts'
+import { enterComputing } from '../auth/computing.ts'
 import { demandCoverage } from '../auth/middleware.ts'
 import { notFound, unavailable } from '../problems/refusals.ts'
 import { recordIn } from '../scopes/record.ts'
@@ -30,10 +32,12 @@ export const eventRoutes = resource().openapiRoutes([
     return { ...page, items: await redactedNow(c.env)(page.items) }
   }),
   // Before `/v1/events/{id}`, which would take it for an id.
-  serve(replay, (c, { query: { types, scope, start: since, end: until } }) => {
+  serve(replay, async (c, { query: { types, scope, start: since, end: until } }) => {
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
     const which = { since, until, scope, types: types?.split(',').map((type) => type.trim()) }
-    return ndjson(replayEvents(storeOf(c.env), { ...which, patterns: c.var.principal.scopes }), redactedNow(c.env))
+    const computing = await enterComputing(c.var.principal)
+    const filter = { ...which, patterns: c.var.principal.scopes, rest: (events: number) => computing.rest(events) }
+    return ndjson(replayEvents(storeOf(c.env), filter), { shown: redactedNow(c.env), computing })
   }),
   serve(find, async (c, { params: { id }, query: { scope } }) => {
     const covered = scope !== undefined && coversScope(c.var.principal, scope)
@@ -82,25 +86,36 @@ function receiptOf(
 /** Enough for a reader, little enough to hold. */
 const CHUNK_CHARACTERS = 64_000
 
-/** Streams values as lines of JSON, at the reader's pace. */
-type Shown = ReturnType<typeof redactedNow>
+/** Characters of a line that are made in about the time of a short one. */
+const STEP_CHARACTERS = 1000
 
-const ndjson = (values: AsyncGenerator<Event>, shown: Shown): Response =>
-  new Response(streamFrom(linesOf(values, shown)), { headers: { 'Content-Type': NDJSON } })
+type Streaming = { shown: ReturnType<typeof redactedNow>; computing: Computing }
+
+/** Streams values as lines of JSON, at the reader's pace. */
+const ndjson = (values: AsyncGenerator<Event>, streaming: Streaming): Response =>
+  new Response(streamFrom(linesOf(values, streaming)), { headers: { 'Content-Type': NDJSON } })
 
 /** Workers' types lack `ReadableStream.from`. */
 const streamFrom = (chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> =>
   (ReadableStream as unknown as { from: (chunks: AsyncIterable<Uint8Array>) => ReadableStream<Uint8Array> }).from(chunks)
 
-async function* linesOf(values: AsyncGenerator<Event>, shown: Shown): AsyncGenerator<Uint8Array> {
+/** Leaves the place at the end, also where the reader has gone. */
+async function* linesOf(values: AsyncGenerator<Event>, { shown, computing }: Streaming): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()
   let text = ''
-  for await (const value of values) {
-    const [event = value] = await shown([value])
-    text += `${JSON.stringify(event)}\n`
-    if (text.length < CHUNK_CHARACTERS) continue
+  try {
+    for await (const value of values) {
+      const [event = value] = await shown([value])
+      const line = `${JSON.stringify(event)}\n`
+      // Thousands of events may be in memory, and come without a wait for D1.
+      await computing.rest(1 + Math.floor(line.length / STEP_CHARACTERS))
+      text += line
+      if (text.length < CHUNK_CHARACTERS) continue
+      yield encoder.encode(text)
+      text = ''
+    }
     yield encoder.encode(text)
-    text = ''
+  } finally {
+    computing.leave()
   }
-  yield encoder.encode(text)
 }

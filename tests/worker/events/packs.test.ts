@@ -85,6 +85,14 @@ describe('a pack of events', () => {
     expect((await listTraces(env.DB, { patterns: ALL, limit: 100 })).items).toHaveLength(80)
   })
 
+  test('is replayed with a rest after each page, of which the first comes before the first event', async () => {
+    await packedNotes('a', 600, START)
+    const told: string[] = []
+    const rest = async (events: number) => void told.push(`read ${events}`)
+    for await (const _event of replayEvents(store, { patterns: ALL, rest })) if (told.at(-1) !== 'given') told.push('given')
+    expect(told).toEqual(['read 0', 'read 500', 'given', 'read 100', 'given'])
+  })
+
   test('of large events is several rows, none too large for D1', async () => {
     const large = Array.from({ length: 30 }, (_, index) => {
       const bytes = crypto.getRandomValues(new Uint8Array(45_000))
