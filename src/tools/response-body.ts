@@ -1,12 +1,11 @@
 import { parseJson } from '../base/check-json.ts'
 
-/** Types of one JSON value. `application/json-seq` and others that name it hold several. */
-const ONE_JSON = /[/+]json\s*(?:[;,]|$)/i
 const SHOWN = 500
 
 /**
- * Reads a limited body: JSON if the Content-Type says so, else text. Throws if a good response says
- * JSON and is not: half of a value must not pass as a text. An error may have any body.
+ * Reads a limited body: JSON if the Content-Type says so, else text. Many servers say JSON of a
+ * text such as `OK`, too. Throws if a good response breaks off inside of a value: half of one must
+ * not pass as a text. An error may have any body.
  */
 export async function readResponse(response: Response, max_bytes: number): Promise<unknown> {
   const text = await readText(response, max_bytes)
@@ -14,8 +13,20 @@ export async function readResponse(response: Response, max_bytes: number): Promi
   if (!/\bjson\b/i.test(type) || text.trim() === '') return text
   const parsed = parseJson(text)
   if (parsed.ok) return parsed.value
-  if (!response.ok || !ONE_JSON.test(type)) return text
+  if (!response.ok || !breaksOff(text)) return text
   throw new Error(`the response is not the JSON that its Content-Type says: ${parsed.message}: ${text.slice(0, SHOWN)}`)
+}
+
+/** True for a text that begins as JSON and ends inside of a string, an object or a list. */
+function breaksOff(text: string): boolean {
+  if (!/^\s*["[{]/.test(text)) return false
+  let open = 0
+  for (const [sign] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|["[\]{}]/gs)) {
+    if (sign === '"') return true
+    if (sign === '{' || sign === '[') open += 1
+    if (sign === '}' || sign === ']') open -= 1
+  }
+  return open > 0
 }
 
 async function readText(response: Response, max_bytes: number): Promise<string> {

@@ -30,8 +30,8 @@ describe('a call of an HTTP tool', () => {
     ['that is answered 504', status(504), 'unknown'],
     ['whose good answer breaks off', brokenOff, 'unknown'],
     ['whose good answer is too large', () => new Response('x'.repeat(2_000_000)), 'unknown'],
-    ['whose good answer is not the JSON that it says', halfOf(200), 'unknown'],
-    ['whose error is not the JSON that it says', halfOf(422), 'failed'],
+    ['whose good answer is half of the JSON that it says', halfOf(200), 'unknown'],
+    ['whose error is half of the JSON that it says', halfOf(422), 'failed'],
     ['that was carried out, and redirects to where nobody may follow', seeOther, 'unknown'],
     [
       'that is sent elsewhere before it is carried out',
@@ -70,8 +70,18 @@ describe('a call of an HTTP tool', () => {
     expect(error).toMatch(
       /it may have happened: http\.tickets\.open: 200 the response is not the JSON .* unexpected end: \{"id": "\[secret\]$/,
     )
-    answer = () => new Response('{"a":1}\n{"a":2}', { headers: { 'content-type': 'application/json-seq' } })
-    expect(await called(scope, open.name, { title: 'x' })).toEqual({ output: '{"a":1}\n{"a":2}' })
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['a word', 'OK'],
+    ['several values', '{"a":1}\n{"a":2}'],
+    ['a value that JSON does not have', '{"price": NaN, "of": "a \\"[\\" of {"}'],
+  ])('whose good answer says JSON and is %s was carried out, and has that as its output', async (_, text) => {
+    answer = () => new Response(text, { headers: { 'content-type': 'application/json' } })
+    const scope = await scopeWith({ http_tools: [open] })
+    expect(await called(scope, open.name, { title: 'x' })).toEqual({ output: text })
+    expect(await endsOf(scope)).toEqual(['ok'])
   })
 
   test('that may have happened leaves its turn completed in part, if the turn continues', async () => {
