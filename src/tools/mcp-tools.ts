@@ -71,20 +71,21 @@ export async function mcpTools(
   }
 }
 
-const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() })
+const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() })
 
 /** The client's `tools` fails as a whole for one tool that is malformed. */
 async function definitionsOf(client: MCPClient): Promise<unknown[]> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the only way to a list that is not judged yet; tests notice a version without it
   const { request } = client as unknown as Requesting
   const tools: unknown[] = []
-  let cursor: string | undefined
+  let cursor: string | null | undefined
   do {
-    const params = cursor === undefined ? {} : { params: { cursor } }
+    const params = cursor ? { params: { cursor } } : {}
     const found = await request.call(client, { request: { method: 'tools/list', ...params }, resultSchema: page })
     tools.push(...found.tools)
     cursor = found.nextCursor
-  } while (cursor !== undefined)
+    // Servers also say null or an empty text of the last page.
+  } while (cursor)
   return tools
 }
 
@@ -94,7 +95,7 @@ const definition = z.looseObject({
   name: z.string().min(1),
   description: z.string().optional(),
   // Providers take no other schema: each call of a model would fail, with all tools.
-  inputSchema: z.looseObject({ type: z.literal('object').optional(), properties: z.looseObject({}).optional() }),
+  inputSchema: z.looseObject({ type: z.literal('object').default('object'), properties: z.looseObject({}).optional() }),
   annotations: z.looseObject({ destructiveHint: z.boolean().optional() }).optional(),
   _meta: z.record(z.string(), z.unknown()).optional(),
 })

@@ -20,6 +20,7 @@ beforeEach(() => {
   answer = async (request) => mcpAnswer({ method: request.method, url: request.url, headers: request.headers, body: await request.text() })
   settings = { ...defaultSettings, allowed_hosts: ['sky.example.com'], mcp_servers: [server] }
   servers = serversWith({})
+  last = {}
 })
 
 afterEach(() => vi.useRealTimers())
@@ -84,6 +85,9 @@ test('one that never answers when it is left has said what it has all the same',
 
 const look = { name: 'look', description: 'Looks', inputSchema: { type: 'object' } }
 
+/** The part of the last page of a list that is about a next one. */
+let last: { nextCursor?: string | null } = {}
+
 /** The tools that are taken and refused of a list, which comes in these pages. */
 async function judged(...pages: unknown[][]) {
   answer = async (request) => {
@@ -91,7 +95,7 @@ async function judged(...pages: unknown[][]) {
     if (!body.includes('tools/list')) return mcpAnswer({ method: request.method, url: request.url, headers: request.headers, body })
     const { id, params = {} } = JSON.parse(body) as { id: number; params?: { cursor?: string } }
     const at = Number(params.cursor ?? 0)
-    const next = at + 1 < pages.length && { nextCursor: String(at + 1) }
+    const next = at + 1 < pages.length ? { nextCursor: String(at + 1) } : last
     return Response.json({ jsonrpc: '2.0', id, result: { tools: pages[at], ...next } })
   }
   await servers.ready()
@@ -109,6 +113,22 @@ test.each<[string, unknown, Record<string, string>]>([
 ])('a tool %s is refused alone, with the reason', async (_, broken, told) => {
   const reasons = Object.fromEntries(Object.entries(told).map(([name, reason]) => [name, expect.stringContaining(reason) as unknown]))
   expect(await judged([broken, look])).toEqual({ taken: ['look'], refused: reasons })
+})
+
+test.each([
+  ['nothing', {}],
+  ['null', { nextCursor: null }],
+  ['an empty text', { nextCursor: '' }],
+])('a list ends where its last page says %s of a next one', async (_, said) => {
+  last = said
+  expect(await judged([look], [{ ...look, name: 'sing' }])).toEqual({ taken: ['look', 'sing'], refused: {} })
+})
+
+test('models receive that the input of a tool is an object, if its server leaves it out', async () => {
+  await judged([{ ...look, inputSchema: { properties: { at: { type: 'string' } } } }])
+  const catalogue = servers.catalogue(server)
+  const shown = catalogue?.ok ? catalogue.tools.get('look')?.shown_input.jsonSchema : null
+  expect(await shown).toMatchObject({ type: 'object', properties: { at: { type: 'string' } } })
 })
 
 test('of two tools of one name none is taken, in whatever order they come, and one that is listed twice is one', async () => {
