@@ -35,6 +35,11 @@ test.each([
   expect(offerRefusal(offer(forecast), { known: [version(0.94, compared)], foreseen, agreement }) === null).toBe(replaces)
 })
 
+test('a later version leaves the one that takes the most, wherever that is among those in proof', () => {
+  const known = [version(0.8), version(0.95, counts(200, 201))]
+  expect(offerRefusal(offer(0.78), { known, foreseen: counts(230), agreement })).toContain('95 % is being proved')
+})
+
 test('a later version replaces one that has an act refuted, however much that would take', () => {
   const stratum = (act: string, more: Partial<Stratum> = {}): Stratum => ({
     ...freshStratum({ event_type: 'mail', risk: 'outside', act }, { seq: 1, at: 1 }),

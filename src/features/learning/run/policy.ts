@@ -123,9 +123,9 @@ export function offerRefusal(
   const lacks = (compared: CountsOfActs): number => lackingTogether({ least: { agreement, support: 0 }, noise: 0 }, compared)
   const known_lacks = lacks(known.flatMap(({ compared }) => compared))
   const isNearer = foreseen !== null && known_lacks > FEW && lacks(foreseen) < known_lacks * MUCH_NEARER
-  const better = known.find((one) => one.forecast > forecast - (foreseen ? BETTER : MUCH_BETTER))
-  if (better === undefined || (isNearer && forecast > better.forecast - LITTLE_WORSE)) return null
-  return `it would take ${share} of such decisions; a version that would take ${Math.round(better.forecast * 100)} % is being proved`
+  const best = Math.max(...known.map((one) => one.forecast))
+  if (best <= forecast - (foreseen ? BETTER : MUCH_BETTER) || (isNearer && forecast > best - LITTLE_WORSE)) return null
+  return `it would take ${share} of such decisions; a version that would take ${Math.round(best * 100)} % is being proved`
 }
 
 /**
