@@ -33,6 +33,7 @@ function keyOf(text: unknown): unknown {
 /** The same in learned code. */
 export const REPEATS_SOURCE = `// Recent events like this one: with the same text, or the same address after the same words.
 function repeats(context, name) {
+  if (typeof context.event[name] !== 'string') return 0
   const key = keyOf(context.event[name])
   return context.recent_events.filter((event) => event.type === context.event.type && keyOf(event[name]) === key).length
 }
