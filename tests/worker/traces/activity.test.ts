@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Activity } from '../../../src/features/traces/contract/activity.ts'
 import { call, keyFor } from '../../support/http.ts'
+import { packedNotes } from '../../support/packs.ts'
 import { acting, calls } from '../../support/reflex-chain.ts'
 import { note, sendAndSettle, until } from '../../support/scopes.ts'
 
@@ -37,4 +38,15 @@ test('words of a settings change and of a call are of what was asked', async () 
     return items.length > 0 ? items : null
   }, 'the change is listed')
   expect(found[0]?.words).toBe('ops changed reflexes')
+})
+
+test('a search that finds nothing asks the scopes of a page or two, and names the place to continue', async () => {
+  const root = crypto.randomUUID()
+  const scopes = Array.from({ length: 130 }, (_, index) => `${root}/${index}`)
+  for (const scope of scopes) await packedNotes(scope, 1, Date.now())
+  const key = await keyFor(['viewer'], [`${root}/*`])
+  const seek = async (more: string) => (await call(`/v1/activity?q=nothing+has+this&limit=50${more}`, { key })).body
+  const first = await seek('')
+  expect(first).toEqual({ items: [], next_cursor: expect.any(String) })
+  expect(await seek(`&cursor=${first.next_cursor}`)).toEqual({ items: [], next_cursor: null })
 })

@@ -9,8 +9,12 @@ import type { Activity } from '../contract/activity.ts'
 import { listActivity } from '../operations/activity.ts'
 import { inWords, spoken } from './words.ts'
 
-/** Pages of traces that a request looks through while it has found nothing. */
+/**
+ * Pages of traces that a request looks through while it has found nothing. Once it has asked so
+ * many scopes it looks no further: each may have to start.
+ */
 const MOST_PAGES = 10
+const MANY_SCOPES = 100
 /** Pages of a scope's log, each of at most as many entries. */
 const MOST_READ = 3
 const PAGE = 1000
@@ -21,13 +25,16 @@ export const activityRoutes = resource().openapiRoutes([
   serve(listActivity, async (c, { query: { q, decider, min_cost_usd, cursor, ...filters } }) => {
     const { principal } = c.var
     let place = cursor
+    let scopes = 0
     for (let page = 1; ; page += 1) {
       const query = { ...filters, cursor: place, patterns: principal.scopes }
       const { items, ...rest } = await findTraces(storeOf(c.env), query)
-      const found = (await described(c.env, principal, items)).filter((one) => isSought(one, { q, decider, min_cost_usd }))
-      if (found.length > 0 || rest.missing || rest.damaged || rest.next_cursor === null || page === MOST_PAGES)
-        return { items: found, ...rest }
-      place = rest.next_cursor
+      const { activity, asked } = await described(c.env, principal, items)
+      const found = activity.filter((one) => isSought(one, { q, decider, min_cost_usd }))
+      scopes += asked
+      const is_last = rest.next_cursor === null || page === MOST_PAGES || scopes >= MANY_SCOPES
+      if (found.length > 0 || rest.missing || rest.damaged || is_last) return { items: found, ...rest }
+      place = rest.next_cursor ?? undefined
     }
   }),
 ])
@@ -42,8 +49,10 @@ function isSought({ words, decided_by, cost_usd, scopes, first_event }: Activity
   )
 }
 
+type Described = { activity: Activity[]; asked: number }
+
 /** Traces in words: each scope is asked once for the part of its log that they are in. */
-async function described(env: Env, principal: Principal, traces: readonly FoundTrace[]): Promise<Activity[]> {
+async function described(env: Env, principal: Principal, traces: readonly FoundTrace[]): Promise<Described> {
   const parts = traces
     .flatMap(({ events, calls }) => [...events, ...calls])
     .filter(({ scope, log_from }) => log_from !== null && coversScope(principal, scope))
@@ -58,10 +67,11 @@ async function described(env: Env, principal: Principal, traces: readonly FoundT
     ),
   )
   const entries = Map.groupBy(read.flat(), ({ trace_id }) => trace_id)
-  return traces.map(({ summary }) => {
+  const activity = traces.map(({ summary }) => {
     const { trace_id, first_event } = summary
     return { ...summary, ...inWords(entries.get(trace_id) ?? [], first_event ? `${first_event.type} ${first_event.id}` : 'a call') }
   })
+  return { activity, asked: read.length }
 }
 
 /** A scope that cannot be read has no words; its traces are listed all the same. */
