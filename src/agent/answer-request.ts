@@ -107,7 +107,7 @@ function paragraphsOf(sink: AnswerSink) {
 /** Null if the call was handed over, else the reason why not. */
 async function refusalOf({ toolName, input }: LanguageModelV4ToolCall, deps: AnsweringDeps): Promise<string | null> {
   try {
-    await deps.call(CALLER_TOOL + toolName, jsonValue(input === '' ? '{}' : input))
+    await deps.call(CALLER_TOOL + toolName, input === '' ? {} : (jsonValue(input) ?? input))
     return null
   } catch (error) {
     deps.signal.throwIfAborted()

@@ -1,5 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
+import { DEEPEST, isTooDeep, jsonValue } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { AnswerTooLong } from './model-errors.ts'
 import { watchStream } from './watch-stream.ts'
@@ -17,15 +18,23 @@ export const withLimits = (model: LanguageModelV4): LanguageModelV4 =>
         const result = await doGenerate()
         const size = new AnswerSize()
         for (const part of result.content) size.addWhole(part)
-        return result
+        return { ...result, content: result.content.map(shallow) }
       },
       wrapStream: async ({ doStream }) => {
         const result = await doStream()
         const size = new AnswerSize()
-        return { ...result, stream: watchStream(result.stream, { onPart: (part) => size.add(part) }) }
+        return { ...result, stream: watchStream(result.stream, { onPart: (part) => (size.add(part), shallow(part)) }) }
       },
     },
   })
+
+/**
+ * A call whose arguments the AI SDK could not copy has this text in their place. It cannot be
+ * parsed as JSON: the call fails with it, and the model hears why.
+ */
+const TOO_DEEP = `(arguments that are nested more than ${DEEPEST} levels deep)`
+const shallow = <Part extends LanguageModelV4Content | LanguageModelV4StreamPart>(part: Part): Part =>
+  part.type === 'tool-call' && isTooDeep(jsonValue(part.input)) ? { ...part, input: TOO_DEEP } : part
 
 class AnswerSize {
   #length = 0

@@ -6,9 +6,12 @@ import { defineTool, type ToolDefinition } from './define-tool.ts'
 /** The output of a call of a caller's tool: the caller's own comes with a later request. */
 export const HANDED_OVER = { handed_over: true } as const
 
+const MOST_QUOTED = 200
 const NAME = /^caller\.[\w-]{1,128}$/
 
-const callerInput = z.record(z.string(), z.json())
+const callerInput = z.record(z.string(), z.json(), {
+  error: ({ input }) => (typeof input === 'string' ? `expected an object, received the text ${input.slice(0, MOST_QUOTED)}` : undefined),
+})
 
 /**
  * The arguments of a call as its caller gets them, which are those that were judged: a duplicate

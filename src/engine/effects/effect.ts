@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
-import { byteLength, partsIn, type Json } from '../../base/json.ts'
+import { byteLength, DEEPEST, isTooDeep, partsIn, type Json } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { EditedCall } from '../../contract/held-call.ts'
 import type { Cause, EffectEnd, EntryHead, StepPlace } from '../../contract/log-entry.ts'
@@ -64,6 +64,7 @@ export function effectWork({ turn_id, cause, step }: Pick<EffectRequest, 'turn_i
 
 /** The parsed input. Throws if it is invalid, or if the journal could not hold it as it is. */
 export function effectInput({ tool, definition, input }: Pick<EffectRequest, 'tool' | 'definition' | 'input'>): unknown {
+  if (isTooDeep(input)) throw new TypeError(`tool ${tool} was called with bad input: it is nested more than ${DEEPEST} levels deep`)
   const parsed = definition.input.safeParse(input)
   if (!parsed.success) throw new TypeError(`tool ${tool} was called with bad input: ${z.prettifyError(parsed.error)}`)
   const text = JSON.stringify(parsed.data) ?? ''

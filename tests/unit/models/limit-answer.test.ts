@@ -1,11 +1,13 @@
 import { createServer } from 'node:http'
 import type { LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider'
-import { MockLanguageModelV4 } from 'ai/test'
+import { generateText, streamText, tool } from 'ai'
+import { convertArrayToReadableStream, MockLanguageModelV4 } from 'ai/test'
 import { afterEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { modelFaultOf } from '../../../src/base/faults.ts'
 import { withLimits } from '../../../src/models/limit-answer.ts'
 import { resolveModel } from '../../../src/models/resolve-model.ts'
-import { answer, collect } from './model-fixtures.ts'
+import { answer, collect, usage } from './model-fixtures.ts'
 
 const asked = { prompt: [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'hello' }] }] }
 const LONG = 'x'.repeat(100_000)
@@ -57,6 +59,29 @@ describe('an answer of a model', () => {
   test('as a whole with a long text and 256 calls is taken', async () => {
     const content = [{ type: 'text' as const, text: LONG }, ...Array.from({ length: 256 }, () => call('{}'))]
     await expect(whole(content)).resolves.toMatchObject({ content })
+  })
+})
+
+describe('a call with arguments that are nested too deep', () => {
+  const calls = [call(`{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`), { ...call('{"a":[]}'), toolCallId: 'b' }]
+  const finish = { finishReason: { unified: 'tool-calls' as const, raw: undefined }, usage: usage(1, 1) }
+  const looked: unknown[] = []
+  const look = tool({ inputSchema: z.object({ a: z.unknown() }), execute: (input) => looked.push(input) })
+  const failed = expect.objectContaining({ type: 'tool-error', error: expect.stringContaining('nested more than 64 levels deep') })
+  afterEach(() => void looked.splice(0))
+
+  test('fails alone, and says why, in an answer as a whole', async () => {
+    const model = withLimits(new MockLanguageModelV4({ doGenerate: answer({ content: calls, ...finish }) }))
+    const { content } = await generateText({ model, prompt: 'hello', tools: { look } })
+    expect(content).toContainEqual(failed)
+    expect(looked).toEqual([{ a: [] }])
+  })
+
+  test('fails alone, and says why, in a stream', async () => {
+    const stream = convertArrayToReadableStream<LanguageModelV4StreamPart>([...calls, { type: 'finish', ...finish }])
+    const model = withLimits(new MockLanguageModelV4({ doStream: { stream } }))
+    expect(await streamText({ model, prompt: 'hello', tools: { look } }).content).toContainEqual(failed)
+    expect(looked).toEqual([{ a: [] }])
   })
 })
 
