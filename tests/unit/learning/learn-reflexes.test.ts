@@ -345,6 +345,22 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(taught, event)).toHaveLength(fired)
   })
 
+  test.each([
+    ['of the event', (fields: object) => fields],
+    ['inside of a field', (fields: object) => ({ payload: { measurements_of_station: fields } })],
+  ])('many numbers %s leave room for a rule, and the one that it asks about has a range', (_, within) => {
+    const named = (at: number) => `average_temperature_of_sensor_${String(at).padStart(3, '0')}`
+    const read = (index: number, last = drawn(index, 99)) => {
+      const fields = Array.from({ length: 100 }, (_, at) => [named(at), at === 99 ? last : drawn(index, at)] as const)
+      return { type: 'read', ...within(Object.fromEntries(fields)) }
+    }
+    const taught = history(600, (index) => [read(index), drawn(index, 99) >= 50 ? call('cool', { by: 1 }) : []])
+    const { refused, reflexes } = learnReflexes(taught)
+    expect(refused).toEqual([])
+    const cool = reflexes.find(({ decision }) => decision.includes('cool'))?.code ?? ''
+    expect(cool).toMatch(/sensor_099 <= \d/)
+  })
+
   test('names of numbers without end take no room, and hide no number that recurs', () => {
     const made_up = (index: number) => Array.from({ length: 40 }, (_, at) => [`a${index * 40 + at}`, at] as const)
     const taught = history(400, (index) => [

@@ -430,6 +430,17 @@ export function* rulesReflex(base: Base, rules: readonly Rule[]): Steps<LearnedR
 const ownOf = ({ prepared: { matrix, classes }, own }: Pick<Base, 'prepared' | 'own'>) =>
   bitsOf(matrix.size, (index) => classes.of[index] === own)
 
+/** Tells the numbers that conditions of the rules ask about. */
+function isAskedIn(rules: readonly ShownRule[]): (path: readonly string[]) => boolean {
+  const paths = rules.flatMap(({ literals }) =>
+    literals.flatMap(({ condition }) =>
+      condition.is === 'at_least' ? [condition.path, ...(condition.minus ? [condition.minus] : [])] : [],
+    ),
+  )
+  const asked = new Set(paths.map(pathKey))
+  return (path) => asked.has(pathKey(path))
+}
+
 function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRule[], exceptions: number): Steps<LearnedReflex> {
   const { episodes, decision, held_out } = base
   const indexes = indexesOf(ownOf(base))
@@ -438,7 +449,7 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
   const code = yield* codeOf({
     title: [...titleOf(base), `Its decision: ${quote(decision.key)}.`],
     guards: [...(decision.unheard ? (['unheard'] as const) : []), ...guardsOf(taught, episodes)],
-    fields: fieldSpansOf(taught),
+    fields: yield* fieldSpansOf(taught, isAskedIn(rules)),
     spansIn: (paths) => textSpansIn(taught, paths),
     acts: decision.acts,
     leaves: decision.leaves,
@@ -474,7 +485,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
       acts: decision.acts,
       leaves: decision.leaves,
       spans: yield* textSpansIn(members, asked.texts),
-      fields: fieldSpansOf(members).filter(({ path }) => !asked.isNumber(path)),
+      fields: (yield* fieldSpansOf(members, asked.isNumber)).filter(({ path }) => !asked.isNumber(path)),
     })
   }
   yield
@@ -483,7 +494,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
   const code = scorerCodeOf({
     title: [...titleOf({ episodes, held_out: total }, 'table'), ...asked.described],
     guards: guardsOf(taught, episodes),
-    fields: fieldSpansOf(taught).filter(({ path }) => asked.isNumber(path)),
+    fields: (yield* fieldSpansOf(taught, asked.isNumber)).filter(({ path }) => asked.isNumber(path)),
     decisions,
     classes: classes.length,
     source,

@@ -59,24 +59,56 @@ function* textSpansOf(episodes: readonly Episode[], path: ContextPath): Steps<Te
   return others === 'any' && at.every(([, accepted]) => accepted === 'any') ? null : { path, at, others }
 }
 
-/** Numbers that are read for spans. Each span is a line of the code: events may have many. */
+/** Numbers that are read for spans. */
 const MOST_READ = 256
+/** Spans that nothing asks about, and the letters of their paths: each is a line of code. */
 const MOST_FIELDS = 64
+const MOST_LETTERS = 2000
 
-/** The spans of the numbers that all of the events have, also those inside of other fields. */
-export function fieldSpansOf(episodes: readonly Episode[]): FieldSpan[] {
-  const [first] = episodes
+type IsAsked = (path: ContextPath) => boolean
+
+/**
+ * The spans of the numbers that all of the events have, also those inside of other fields: of all
+ * that are asked about, and of the first others.
+ */
+export function* fieldSpansOf(episodes: readonly Episode[], isAsked: IsAsked): Steps<FieldSpan[]> {
+  const spans: FieldSpan[] = []
+  let [others, letters] = [0, 0]
+  for (const path of numberPathsIn(episodes, isAsked).slice(0, MOST_READ)) {
+    yield
+    const values = numbersAt(episodes, path)
+    const span = values && spanOf(values)
+    if (!span) continue
+    if (!isAsked(path)) {
+      others += 1
+      letters += pathKey(path).length
+      if (others > MOST_FIELDS || letters > MOST_LETTERS) break
+    }
+    spans.push({ path, span })
+  }
+  return spans
+}
+
+/** Paths that are asked about come first, then fields of the event itself. */
+function numberPathsIn([first]: readonly Episode[], isAsked: IsAsked): ContextPath[] {
   const paths = first ? leavesOf(first.saw).leaves.flatMap(({ path, value }) => (typeof value === 'number' ? [path] : [])) : []
-  const own = paths.filter(([part]) => part === 'event')
-  // Fields of the event itself come first.
-  own.sort((one, other) => one.length - other.length || (pathKey(one) < pathKey(other) ? -1 : 1))
-  const spans = own.slice(0, MOST_READ).flatMap((path) => {
-    const values = episodes.map(({ saw }) => valueAt(saw, path))
-    if (values.some((value) => typeof value !== 'number')) return []
-    const span = spanOf(values.map((value) => [value as number]))
-    return span === null ? [] : [{ path, span }]
-  })
-  return spans.slice(0, MOST_FIELDS)
+  return paths
+    .filter(([part]) => part === 'event')
+    .sort(
+      (one, other) =>
+        Number(isAsked(other)) - Number(isAsked(one)) || one.length - other.length || (pathKey(one) < pathKey(other) ? -1 : 1),
+    )
+}
+
+/** Null if one of the events has no number there. */
+function numbersAt(episodes: readonly Episode[], path: ContextPath): number[][] | null {
+  const values: number[][] = []
+  for (const { saw } of episodes) {
+    const value = valueAt(saw, path)
+    if (typeof value !== 'number') return null
+    values.push([value])
+  }
+  return values
 }
 
 /** Null if there are few values, or if the ranges of older episodes do not hold for newer ones. */
