@@ -40,5 +40,7 @@ export function nextTick(schedule: Schedule, after: number, anchor: number): num
   }
   if ('cron' in schedule) return new Cron(schedule.cron, { timezone: 'UTC', paused: true }).nextRun(new Date(after))?.getTime() ?? null
   const step = schedule.every_s * 1000
-  return anchor + (Math.floor((after - anchor) / step) + 1) * step
+  const next = anchor + (Math.floor((after - anchor) / step) + 1) * step
+  // A quotient of fractions may be just below the whole number that it stands for.
+  return next > after ? next : next + step
 }
