@@ -49,6 +49,8 @@ test('a later version replaces one that has an act refuted, however much that wo
     offerRefusal(offer(0.8), { known: [inProof({ forecast: 0.8 }, { strata })], foreseen: [], agreement })
   expect(refusal(stratum('refund'))).toContain('is being proved')
   expect(refusal(stratum('refund'), stratum('nothing', { state: 'refuted' }))).toBeNull()
+  const refuted = inProof({ forecast: 0.8 }, { strata: [stratum('nothing', { state: 'refuted' })] })
+  expect(offerRefusal(offer(0.2), { known: [refuted], foreseen: null, agreement })).toBeNull()
   // A person's rejection holds for later versions, too.
   expect(refusal(stratum('refund'), stratum('nothing', { state: 'refuted', person: 'ann' }))).toContain('is being proved')
   expect(inProof({ forecast: 0.8 }, undefined)).toEqual({ forecast: 0.8, compared: [] })

@@ -124,7 +124,9 @@ export function offerRefusal(
   const known_lacks = lacks(known.flatMap(({ compared }) => compared))
   const isNearer = foreseen !== null && known_lacks > FEW && lacks(foreseen) < known_lacks * MUCH_NEARER
   const best = Math.max(...known.map((one) => one.forecast))
-  if (best <= forecast - (foreseen ? BETTER : MUCH_BETTER) || (isNearer && forecast > best - LITTLE_WORSE)) return null
+  // A forecast of 0 is of a version that has an act refuted.
+  const less = Math.max(0, forecast - (foreseen ? BETTER : MUCH_BETTER))
+  if (best <= less || (isNearer && forecast > best - LITTLE_WORSE)) return null
   return `it would take ${share} of such decisions; a version that would take ${Math.round(best * 100)} % is being proved`
 }
 
