@@ -40,6 +40,16 @@ test('a later version leaves the one that takes the most, wherever that is among
   expect(offerRefusal(offer(0.78), { known, foreseen: counts(230), agreement })).toContain('95 % is being proved')
 })
 
+test('two offers do not replace each other for ever: the one that takes more waits for the one that is nearer', () => {
+  const refusal = (known: Known, forecast: number, compared: Known['compared']) =>
+    offerRefusal(offer(forecast), { known: [known], foreseen: compared, agreement })
+  const [more, nearer] = [counts(200, 201), counts(250)]
+  expect(refusal(version(0.94, more), 0.88, nearer)).toBeNull()
+  expect(refusal(version(0.88, nearer), 0.94, more)).toContain('is being proved')
+  // Much more is worth a later proof.
+  expect(refusal(version(0.6, nearer), 0.94, more)).toBeNull()
+})
+
 test('a later version replaces one that has an act refuted, however much that would take', () => {
   const stratum = (act: string, more: Partial<Stratum> = {}): Stratum => ({
     ...freshStratum({ event_type: 'mail', risk: 'outside', act }, { seq: 1, at: 1 }),

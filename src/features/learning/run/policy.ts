@@ -121,11 +121,13 @@ export function offerRefusal(
   const share = `${Math.round(forecast * 100)} %`
   if (!(forecast >= LEAST_FORECAST)) return `it would take only ${share} of such decisions`
   const lacks = (compared: CountsOfActs): number => lackingTogether({ least: { agreement, support: 0 }, noise: 0 }, compared)
-  const known_lacks = lacks(known.flatMap(({ compared }) => compared))
-  const isNearer = foreseen !== null && known_lacks > FEW && lacks(foreseen) < known_lacks * MUCH_NEARER
+  const [own_lacks, known_lacks] = [lacks(foreseen ?? []), lacks(known.flatMap(({ compared }) => compared))]
+  const isNearer = foreseen !== null && known_lacks > FEW && own_lacks < known_lacks * MUCH_NEARER
+  // Else two offers might replace each other for ever: the nearer one, and the one that takes more.
+  const isFarther = own_lacks > FEW && known_lacks < own_lacks * MUCH_NEARER
   const best = Math.max(...known.map((one) => one.forecast))
   // A forecast of 0 is of a version that has an act refuted.
-  const less = Math.max(0, forecast - (foreseen ? BETTER : MUCH_BETTER))
+  const less = Math.max(0, forecast - (foreseen && !isFarther ? BETTER : MUCH_BETTER))
   if (best <= less || (isNearer && forecast > best - LITTLE_WORSE)) return null
   return `it would take ${share} of such decisions; a version that would take ${Math.round(best * 100)} % is being proved`
 }
