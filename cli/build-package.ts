@@ -28,6 +28,8 @@ for (const file of declarations) rewrite(file, (text) => tabbed(compiledNames(te
 for (const file of files) if (file.endsWith('.js')) rewrite(file, (text) => tabbed(text, templatesOf(text)))
 const needed = declarationsOf(Object.values(exported.exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types])))
 for (const file of declarations) if (!needed.has(path.join(dist, file))) rmSync(path.join(dist, file))
+// No module imports one that has types alone.
+for (const file of files) if (file.endsWith('.js') && isEmpty(file)) rmSync(path.join(dist, file))
 
 /** Bundlers import SQL only by a rule of the project that they bundle, so a module carries it. */
 function inlineMigrations(folder: string): void {
@@ -40,6 +42,10 @@ function inlineMigrations(folder: string): void {
   mkdirSync(to, { recursive: true })
   writeFileSync(path.join(to, 'migrations.js'), `export default ${JSON.stringify({ journal, migrations })}\n`)
   copyFileSync(path.join(from, 'migrations.d.ts'), path.join(to, 'migrations.d.ts'))
+}
+
+function isEmpty(file: string): boolean {
+  return readFileSync(path.join(dist, file), 'utf8').trim() === 'export {};'
 }
 
 function rewrite(file: string, change: (text: string) => string): void {
