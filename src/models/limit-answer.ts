@@ -2,6 +2,7 @@ import type { LanguageModelV4, LanguageModelV4Content, LanguageModelV4StreamPart
 import { wrapLanguageModel } from 'ai'
 import { DEEPEST, isTooDeep, jsonValue } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
+import { watchedBody } from '../base/watched-body.ts'
 import { AnswerTooLong } from './model-errors.ts'
 import { watchStream } from './watch-stream.ts'
 
@@ -69,18 +70,12 @@ class AnswerSize {
  */
 export const boundedFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, init)
-  if (!response.body) return response
   const is_stream = /\bevent-stream\b/i.test(response.headers.get('content-type') ?? '')
   let bytes = 0
-  const counting = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      const end = is_stream ? chunk.lastIndexOf(NEW_LINE) : -1
-      bytes = end < 0 ? bytes + chunk.length : chunk.length - end - 1
-      if (bytes > limits.answer_body_bytes) controller.error(new AnswerTooLong(`${limits.answer_body_bytes} bytes`))
-      else controller.enqueue(chunk)
-    },
+  return watchedBody(response, (chunk) => {
+    const end = is_stream ? chunk.lastIndexOf(NEW_LINE) : -1
+    bytes = end < 0 ? bytes + chunk.length : chunk.length - end - 1
+    if (bytes > limits.answer_body_bytes) throw new AnswerTooLong(`${limits.answer_body_bytes} bytes`)
   })
-  const { status, statusText, headers } = response
-  return new Response(response.body.pipeThrough(counting), { status, statusText, headers })
 }
 const NEW_LINE = 10

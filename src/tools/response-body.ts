@@ -1,4 +1,5 @@
 import { parseJson } from '../base/check-json.ts'
+import { watchedBody } from '../base/watched-body.ts'
 
 const SHOWN = 500
 
@@ -48,16 +49,9 @@ export type Allowance = { what: string; max_bytes: number; bytes: number }
 export const responseOf = (max_bytes: number): Allowance => ({ what: 'the response', max_bytes, bytes: 0 })
 
 /** Fails the body with an error once it exceeds the limit. */
-export function limitBody(response: Response, allowance: Allowance): Response {
-  if (!response.body) return response
-  const counting = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      allowance.bytes += chunk.length
-      const { what, max_bytes, bytes } = allowance
-      if (bytes > max_bytes) controller.error(new Error(`${what} is larger than ${max_bytes} bytes`))
-      else controller.enqueue(chunk)
-    },
+export const limitBody = (response: Response, allowance: Allowance): Response =>
+  watchedBody(response, (chunk) => {
+    allowance.bytes += chunk.length
+    const { what, max_bytes, bytes } = allowance
+    if (bytes > max_bytes) throw new Error(`${what} is larger than ${max_bytes} bytes`)
   })
-  const { status, statusText, headers } = response
-  return new Response(response.body.pipeThrough(counting), { status, statusText, headers })
-}
