@@ -115,8 +115,8 @@ function* grow(candidates: Candidates, open: Bits, others: Bits, { bitsEach, pri
   const literals: Literal[] = first ? [first.literal] : []
   while (literals.length < MOST_LITERALS && wrong > 0) {
     yield
-    const state: RuleState = { open: and(open, covered), others: and(others, covered), right, wrong, hasTexts }
-    const step = nextStep(candidates, literals, { ...state, matrix })
+    const state: RuleState = { open: and(open, covered), others: and(others, covered), right, wrong, hasTexts, matrix }
+    const step = nextStep(candidates, literals, state)
     if (step === null) break
     literals.push(step.literal)
     covered = and(covered, step.bits)
@@ -129,7 +129,7 @@ function* grow(candidates: Candidates, open: Bits, others: Bits, { bitsEach, pri
   return best
 }
 
-type RuleState = { open: Bits; others: Bits; right: number; wrong: number; hasTexts: boolean }
+type RuleState = { open: Bits; others: Bits; right: number; wrong: number; hasTexts: boolean; matrix: Matrix }
 
 /** FOIL's gain; none where too few episodes are left, or no other decision is left out. */
 const gainFrom = ({ right, wrong }: Pick<RuleState, 'right' | 'wrong'>) => {
@@ -144,7 +144,7 @@ const DIFFERENCE = 0.9
 type Step = Pick<Candidate, 'literal' | 'bits'>
 
 /** The best condition at its best threshold. */
-function nextStep(candidates: Candidates, literals: readonly Literal[], state: RuleState & { matrix: Matrix }): Step | null {
+function nextStep(candidates: Candidates, literals: readonly Literal[], state: RuleState): Step | null {
   const gainOf = gainFrom(state)
   const sharp = (of: readonly Candidate[], weight: number): { step: Step; gain: number } | null => {
     const coarse = bestStep(of, literals, state)

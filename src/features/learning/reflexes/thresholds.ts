@@ -1,9 +1,8 @@
 import { and, type Bits, bitsOf, hasBit, indexesOf, or } from './facts/bits.ts'
-import { type Condition, type Literal, numberKey } from './facts/condition.ts'
+import { type AtLeast, type Literal, numberKey } from './facts/condition.ts'
 import type { Matrix } from './facts/matrix.ts'
 import { between } from './scorer/numbers.ts'
 
-type AtLeast = Extract<Condition, { is: 'at_least' }>
 type Numbers = { condition: AtLeast; holds: boolean; values: Float64Array }
 type Counted = { right: number; wrong: number }
 

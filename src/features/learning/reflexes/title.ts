@@ -1,5 +1,5 @@
 import type { ActionTemplate, ActTemplate } from './classes.ts'
-import type { Condition, Literal } from './facts/condition.ts'
+import type { AtLeast, Condition, Literal } from './facts/condition.ts'
 import { nameOfPath } from './scorer/tree-words.ts'
 
 const MOST_TEXT = 40
@@ -45,7 +45,6 @@ function textWords(input: ActionTemplate): string {
     : 'with a part of the event'
 }
 
-type AtLeast = Extract<Condition, { is: 'at_least' }>
 /** A difference that is compared with 0 is said as two numbers. */
 const numberWords = ({ path, minus, value }: AtLeast): string =>
   minus && value !== 0 ? `${nameOfPath(path)} minus ${nameOfPath(minus)} is` : `${nameOfPath(path)} is`

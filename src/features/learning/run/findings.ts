@@ -81,7 +81,7 @@ export function findingsOf(
 }
 
 /** The foreseen comparisons of several reflexes; null if none count for one of them. */
-export function foreseenOfAll(reflexes: readonly LearnedReflex[], foreseenOf: (reflex: LearnedReflex) => Foreseen | null) {
+function foreseenOfAll(reflexes: readonly LearnedReflex[], foreseenOf: (reflex: LearnedReflex) => Foreseen | null) {
   const all = reflexes.map(foreseenOf)
   return all.includes(null) ? null : all.flatMap((one) => one?.acts ?? [])
 }

@@ -38,7 +38,8 @@ const partCode = (path: ContextPath): string =>
 export type TextNames = ReadonlyMap<string, string>
 export const pathKey = (path: ContextPath): string => JSON.stringify(path)
 
-type NumberPlace = Pick<Extract<Condition, { is: 'at_least' }>, 'path' | 'minus'>
+export type AtLeast = Extract<Condition, { is: 'at_least' }>
+type NumberPlace = Pick<AtLeast, 'path' | 'minus'>
 /** Names a number, or the difference of two. */
 export const numberKey = ({ path, minus }: NumberPlace): string => (minus ? `${pathKey(path)} - ${pathKey(minus)}` : pathKey(path))
 

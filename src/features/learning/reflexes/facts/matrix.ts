@@ -36,9 +36,7 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
   const differences = differencesOf(pairs, size)
   const kept = new Map<string, { condition: Condition; bits: Bits; support: number }>()
   const recurring = [...counts].filter(([, { support }]) => support < size)
-  recurring.sort(([one, { support: left }], [other, { support: right }]) => right - left || (one < other ? -1 : 1))
-  for (const [key, { condition, support }] of recurring.slice(0, MOST_FEATURES))
-    kept.set(key, { condition, bits: emptyBits(size), support })
+  for (const [key, { condition, support }] of mostOf(recurring, MOST_FEATURES)) kept.set(key, { condition, bits: emptyBits(size), support })
   for (const [index, { saw }] of episodes.entries()) {
     const leaves = leavesOf(saw)
     const own = numbersIn(saw, leaves)
@@ -114,7 +112,7 @@ function countOne<Of extends object>(
 }
 
 /** The most frequent, in the same order for the same history. */
-const mostOf = <Of extends { support: number }>(counts: ReadonlyMap<string, Of>, most: number): [string, Of][] =>
+const mostOf = <Of extends { support: number }>(counts: Iterable<[string, Of]>, most: number): [string, Of][] =>
   [...counts].sort(([one, { support: left }], [other, { support: right }]) => right - left || (one < other ? -1 : 1)).slice(0, most)
 
 function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numbers: Numbers; pairs: Pair[] }> {
@@ -130,7 +128,7 @@ function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numb
   }
   const often = mostOf(paths, MOST_NUMBERS)
   const numbers = often.map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length) }] as const)
-  return { counts, numbers: new Map(numbers), pairs: mostOf(pairs, MOST_PAIRS).map(([, { path, minus }]) => ({ path, minus })) }
+  return { counts, numbers: new Map(numbers), pairs: mostOf(pairs, MOST_PAIRS).map(([, pair]) => pair) }
 }
 
 /** The first of several conditions that hold in the same episodes is enough: texts repeat. */
