@@ -485,7 +485,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
       acts: decision.acts,
       leaves: decision.leaves,
       spans: yield* textSpansIn(members, asked.texts),
-      fields: (yield* fieldSpansOf(members, asked.isNumber)).filter(({ path }) => !asked.isNumber(path)),
+      fields: yield* fieldSpansOf(members, asked.isNumber, (path) => !asked.isNumber(path)),
     })
   }
   yield
@@ -494,7 +494,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
   const code = scorerCodeOf({
     title: [...titleOf({ episodes, held_out: total }, 'table'), ...asked.described],
     guards: guardsOf(taught, episodes),
-    fields: (yield* fieldSpansOf(taught, asked.isNumber)).filter(({ path }) => asked.isNumber(path)),
+    fields: yield* fieldSpansOf(taught, asked.isNumber, asked.isNumber),
     decisions,
     classes: classes.length,
     source,

@@ -65,16 +65,16 @@ const MOST_READ = 256
 const MOST_FIELDS = 64
 const MOST_LETTERS = 2000
 
-type IsAsked = (path: ContextPath) => boolean
+type OfPath = (path: ContextPath) => boolean
 
 /**
  * The spans of the numbers that all of the events have, also those inside of other fields: of all
- * that are asked about, and of the first others.
+ * that are asked about, and of the first others. `isWanted`: the paths of which spans are read.
  */
-export function* fieldSpansOf(episodes: readonly Episode[], isAsked: IsAsked): Steps<FieldSpan[]> {
+export function* fieldSpansOf(episodes: readonly Episode[], isAsked: OfPath, isWanted: OfPath = () => true): Steps<FieldSpan[]> {
   const spans: FieldSpan[] = []
   let [others, letters] = [0, 0]
-  for (const path of numberPathsIn(episodes, isAsked).slice(0, MOST_READ)) {
+  for (const path of numberPathsIn(episodes, isAsked).slice(0, MOST_READ).filter(isWanted)) {
     yield
     const values = numbersAt(episodes, path)
     const span = values && spanOf(values)
@@ -90,7 +90,7 @@ export function* fieldSpansOf(episodes: readonly Episode[], isAsked: IsAsked): S
 }
 
 /** Paths that are asked about come first, then fields of the event itself. */
-function numberPathsIn([first]: readonly Episode[], isAsked: IsAsked): ContextPath[] {
+function numberPathsIn([first]: readonly Episode[], isAsked: OfPath): ContextPath[] {
   const paths = first ? leavesOf(first.saw).leaves.flatMap(({ path, value }) => (typeof value === 'number' ? [path] : [])) : []
   return paths
     .filter(([part]) => part === 'event')
