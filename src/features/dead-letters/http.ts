@@ -3,11 +3,11 @@ import type { Env } from '../../env.ts'
 import { withIso } from '../../base/time.ts'
 import { resource, serve } from '../../http/describe/operation.ts'
 import { discardDeadLetters, requestOf, retryDeadLetters, type Deployed } from '../../http/operations/dead-letters.ts'
-import { notFound } from '../../http/problems/refusals.ts'
+import { conflict, notFound } from '../../http/problems/refusals.ts'
 import { countMatching, listDeadLetters, type DeadLetterRow } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
 import { find, start } from './operations/jobs.ts'
-import { findJob, insertJob, leaseJob, openJobs, updateJob, type LetterJobRow } from './store.ts'
+import { countOpenJobs, findJob, insertJob, leaseJob, openJobs, updateJob, type LetterJobRow } from './store.ts'
 
 export const letterJobRoutes = resource().openapiRoutes([
   serve(start, async (c, { body: { verb, ...which } }) => {
@@ -16,6 +16,7 @@ export const letterJobRoutes = resource().openapiRoutes([
     const { by, traceparent = null } = requestOf(c)
     const now = Date.now()
     const patterns = principal.scopes
+    if ((await countOpenJobs(storeOf(env), principal.key_id)) >= MOST_OF_A_KEY) throw tooManyJobs()
     const total = await countMatching(storeOf(env), { ...which, patterns })
     const head = { id: crypto.randomUUID(), verb, which, patterns, key_id: principal.key_id, by, traceparent }
     // A letter that comes back later is not of this job.
@@ -33,21 +34,26 @@ export const letterJobRoutes = resource().openapiRoutes([
 const present = ({ id, verb, by, started_at, ended_at, total, done, failed, error }: LetterJobRow) =>
   withIso({ id, verb, by, started_at, ended_at, total, done, failed, error }, ['started_at', 'ended_at'])
 
+const MOST_OF_A_KEY = 20
+const tooManyJobs = () =>
+  conflict('too-many-jobs', `This key has ${MOST_OF_A_KEY} jobs on dead letters that have not ended. Start more once some of them have.`)
+
 const PAGE = 100
-/** The time that one request, or one sweep, gives to a job. */
+/** The time that one request gives to its job, and one sweep to all jobs. */
 const BUDGET_MS = 20_000
 /** A page takes less. */
 const LEASE_MS = 60_000
 
 /** Continues the jobs that no request runs; returns the number of letters. */
-export async function continueJobs(env: Env, _now: number, features: readonly DeploymentFeature[]): Promise<number> {
+export async function continueJobs(env: Env, now: number, features: readonly DeploymentFeature[]): Promise<number> {
   let sum = 0
-  for (const id of await openJobs(storeOf(env))) sum += await runJob({ env, features }, id)
+  const open = await openJobs(storeOf(env), now)
+  for (const id of open) sum += await runJob({ env, features }, id, BUDGET_MS / open.length)
   return sum
 }
 
-/** Does pages of a job until its time is spent. Its row has the place for the next run. */
-async function runJob(deployed: Deployed, id: string): Promise<number> {
+/** Does pages of a job, and at least one, until its time is spent. Its row has the next place. */
+async function runJob(deployed: Deployed, id: string, budget_ms = BUDGET_MS): Promise<number> {
   const db = storeOf(deployed.env)
   const began = Date.now()
   if (!(await leaseJob(db, id, { now: began, until: began + LEASE_MS }))) return 0
@@ -61,14 +67,14 @@ async function runJob(deployed: Deployed, id: string): Promise<number> {
     const last = items.at(-1)
     const now = Date.now()
     const isOver = !more || last === undefined
-    const isSpent = isOver || now - began > BUDGET_MS
+    const isSpent = isOver || now - began > budget_ms
     await updateJob(db, id, {
       before: last ? { at: last.dead_lettered_at, id: last.id } : job.before,
       done: job.done + items.length - failed.length,
       failed: job.failed + failed.length,
       error: failed.at(-1)?.reason ?? job.error,
       ended_at: isOver ? now : null,
-      leased_until: isSpent ? 0 : now + LEASE_MS,
+      leased_until: isSpent ? now : now + LEASE_MS,
     })
     if (isOver) return letters
     if (isSpent) break

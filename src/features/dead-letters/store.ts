@@ -1,5 +1,5 @@
 import { drizzle } from 'drizzle-orm/d1'
-import { eq, isNull } from 'drizzle-orm'
+import { and, count, eq, isNull } from 'drizzle-orm'
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { forgetByAge, type PagePosition } from '../../store/page-by-bytes.ts'
 
@@ -24,7 +24,7 @@ export const letterJobs = sqliteTable(
     done: integer().notNull().default(0),
     failed: integer().notNull().default(0),
     error: text(),
-    /** Another run of the job may not begin until then. */
+    /** Another run of the job may not begin until then. Once the run is over: its end. */
     leased_until: integer().notNull().default(0),
   },
   (table) => [index('letter_jobs_open').on(table.ended_at, table.started_at)],
@@ -39,15 +39,21 @@ export async function findJob(db: D1Database, id: string): Promise<LetterJobRow 
   return drizzle(db).select().from(letterJobs).where(eq(letterJobs.id, id)).get()
 }
 
-const MOST_OPEN = 20
-export async function openJobs(db: D1Database): Promise<string[]> {
-  const rows = await drizzle(db)
-    .select({ id: letterJobs.id })
-    .from(letterJobs)
-    .where(isNull(letterJobs.ended_at))
-    .orderBy(letterJobs.started_at)
-    .limit(MOST_OPEN)
-  return rows.map(({ id }) => id)
+const MOST_AT_ONCE = 20
+/**
+ * Open jobs that nobody runs: one of each key first, and of a key the one whose last run is the
+ * longest ago. No key has to wait for all jobs of another one.
+ */
+export async function openJobs(db: D1Database, now: number): Promise<string[]> {
+  const sql = `SELECT id FROM (SELECT id, leased_until, started_at,
+      row_number() OVER (PARTITION BY key_id ORDER BY leased_until, started_at) AS nth
+    FROM letter_jobs WHERE ended_at IS NULL AND leased_until <= ?1) ORDER BY nth, leased_until, started_at LIMIT ?2`
+  return (await db.prepare(sql).bind(now, MOST_AT_ONCE).all<{ id: string }>()).results.map(({ id }) => id)
+}
+
+export async function countOpenJobs(db: D1Database, key_id: string): Promise<number> {
+  const isOpen = and(isNull(letterJobs.ended_at), eq(letterJobs.key_id, key_id))
+  return (await drizzle(db).select({ jobs: count() }).from(letterJobs).where(isOpen).get())?.jobs ?? 0
 }
 
 /** The job, if nobody else runs it. */

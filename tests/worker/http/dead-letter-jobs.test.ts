@@ -97,13 +97,50 @@ test('the sweep continues a job that a request left, and its letters that came l
   await continueJobs(env, now, [])
   expect((await findJob(db, job.id))?.ended_at).toBeNull()
   await env.DB.prepare('UPDATE letter_jobs SET leased_until = 0 WHERE id = ?').bind(job.id).run()
-  expect(await openJobs(db)).toContain(job.id)
+  expect(await openJobs(db, now)).toContain(job.id)
   await continueJobs(env, now, [])
   expect(await findJob(db, job.id)).toMatchObject({ done: 1, failed: 0, ended_at: expect.any(Number) })
   expect((await lettersOf({ scope })).map(({ error }) => error)).toEqual(['new'])
-  expect(await openJobs(db)).not.toContain(job.id)
+  expect(await openJobs(db, Date.now())).not.toContain(job.id)
   await forgetJobs(db, now - 1000, 100)
   expect(await findJob(db, job.id)).toBeDefined()
   await forgetJobs(db, Date.now() + 1000, 1000)
   expect(await findJob(db, job.id)).toBeUndefined()
+})
+
+test('the jobs of a key keep those of another from no sweep, and a key has twenty of them at most', async () => {
+  const [busy, other] = [freshScope(), freshScope()]
+  const now = Date.now()
+  await bury([
+    { scope: busy, error: 'many' },
+    { scope: other, error: 'one' },
+  ])
+  const db = storeOf(env)
+  const key = await keyFor(['operator'], [busy])
+  const { body: own } = await call('/v1/key', { key })
+  const jobOf = (scope: string, key_id: string, started_at: number) => {
+    const head = { id: crypto.randomUUID(), verb: 'discard' as const, which: { scope }, patterns: [scope], key_id, by: 'ann' }
+    return insertJob(db, { ...head, started_at, before: { at: now + 1, id: '' }, total: 1 })
+  }
+  for (let age = 25; age > 0; age -= 1) await jobOf(busy, own.key_id as string, now - 1000 * age)
+  const late = await jobOf(other, 'another', now)
+  expect((await start({ verb: 'discard', scope: busy }, key)).body).toMatchObject({ status: 409, type: 'urn:reflex:problem:too-many-jobs' })
+  await continueJobs(env, now, [])
+  expect(await findJob(db, late.id)).toMatchObject({ done: 1, ended_at: expect.any(Number) })
+})
+
+test('of the jobs of a key, the one whose last run is the longest ago is continued first', async () => {
+  const db = storeOf(env)
+  const now = Date.now()
+  const jobOf = (id: string, key_id: string, leased_until: number) => {
+    const head = { id, verb: 'discard' as const, which: {}, patterns: [freshScope()], key_id, by: 'ann' }
+    return insertJob(db, { ...head, started_at: now, before: { at: now, id: '' }, total: 0, leased_until })
+  }
+  const names = ['ran', 'waits', 'runs', 'of-another'].map((name) => `${name}-${crypto.randomUUID()}`)
+  const [ran = '', waits = '', runs = '', another = ''] = names
+  await jobOf(ran, `key-of-${ran}`, now - 1)
+  await jobOf(waits, `key-of-${ran}`, now - 5000)
+  await jobOf(runs, `key-of-${ran}`, now + 1000)
+  await jobOf(another, `key-of-${another}`, now - 1)
+  expect((await openJobs(db, now)).filter((id) => names.includes(id))).toEqual([waits, another, ran])
 })
