@@ -8,12 +8,14 @@ import {
   type Condition,
   conditionCode,
   DIFFERENCE_SOURCE,
+  HAS_SOURCE,
   numberKey,
   pathCode,
   pathKey,
   valueAt,
 } from '../../../src/features/learning/reflexes/facts/condition.ts'
 import { matrixOf } from '../../../src/features/learning/reflexes/facts/matrix.ts'
+import { isReading, readingCode, READINGS, readingSources } from '../../../src/features/learning/reflexes/facts/readings.ts'
 import { REPEATS_SOURCE } from '../../../src/features/learning/reflexes/facts/repeats.ts'
 import { WORDS_SOURCE } from '../../../src/features/learning/reflexes/facts/text.ts'
 import { assertProperty } from '../../support/property.ts'
@@ -22,7 +24,10 @@ import { episode } from './histories.ts'
 const HELPERS = `${DIFFERENCE_SOURCE}
 ${WORDS_SOURCE}
 ${REPEATS_SOURCE}
-const has = (list, item) => Array.isArray(list) && list.includes(item)
+${HAS_SOURCE}
+${READINGS.flatMap((name) => readingSources(readingCode([name, 'a', 'b'], () => '')))
+  .filter((one, at, all) => all.indexOf(one) === at)
+  .join('\n')}
 const types = \` ^ \${context.recent_events.map((event) => event.type).join(' ')} \``
 
 /** Learned code that says whether a condition holds, and whether it does not. */
@@ -34,9 +39,15 @@ function asked(condition: Condition): (saw: Saw) => unknown {
   return new Function('context', `${HELPERS}\nconst text = \` \${${text}} \`\nreturn [${both}]`) as (saw: Saw) => unknown
 }
 
-/** A number, or none. What else is at the place of one number, code takes as it can. */
-const isNumeric = (saw: Saw, condition: Condition): boolean =>
-  condition.is !== 'at_least' || condition.minus !== undefined || typeof (valueAt(saw, condition.path) ?? 0) === 'number'
+/** Code takes an object, or the length of a text, at the place of a number as it can. */
+const isNumeric = (saw: Saw, condition: Condition): boolean => {
+  if (condition.is !== 'at_least' || condition.minus !== undefined || isReading(condition.path)) return true
+  const place = valueAt(saw, condition.path)
+  return (
+    typeof (place ?? 0) === 'number' &&
+    !(condition.path.at(-1) === 'length' && typeof valueAt(saw, condition.path.slice(0, -1)) === 'string')
+  )
+}
 
 const number = fc.oneof(
   fc.integer({ min: -3, max: 3 }),
@@ -44,15 +55,29 @@ const number = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
   fc.constantFrom(1e308, -1e308, 1e-12, -0, 2 ** 53, 0.1 + 0.2),
 )
-const text = fc.oneof(fc.constantFrom('from 10.0.0.1 failed', 'Paid 12.50 of it', "it's `late`"), fc.string({ maxLength: 12 }))
+const date = fc
+  .date({ min: new Date('1900-01-01T00:00:00Z'), max: new Date('2200-01-01T00:00:00Z'), noInvalidDate: true })
+  .map((at) => at.toISOString())
+const amount = fc.oneof(fc.constantFrom('12.50', '$3', '-4.5 EUR', '30 %', '007', '1,000'), number.map(String))
+const dated = fc.oneof(
+  date,
+  date.map((text) => text.slice(0, 10)),
+  fc.constantFrom('2026-02-30T10:00+05:30', '2026-13-01'),
+)
+const text = fc.oneof(
+  fc.constantFrom('from 10.0.0.1 failed', 'Paid 12.50 of it', "it's `late`"),
+  amount,
+  dated,
+  fc.string({ maxLength: 12 }),
+)
 const value = fc.oneof({ weight: 3, arbitrary: number }, text, fc.boolean(), fc.constant(null))
 const item = fc.oneof(number, text)
 const name = fc.constantFrom('a', 'b', 'c', 'a b', "it's")
-/** A field is a list in all events, or in none: code asks a text for its length, too. */
+const list = fc.array(fc.oneof(item, fc.dictionary(name, value, { maxKeys: 3 }), fc.array(item, { maxLength: 2 })), { maxLength: 3 })
 const fieldsOf = (inner: fc.Arbitrary<unknown>): fc.Arbitrary<JsonFields> =>
   fc
-    .record({ fields: fc.dictionary(name, inner, { maxKeys: 5 }), list: fc.option(fc.array(item, { maxLength: 3 }), { nil: undefined }) })
-    .map(({ fields, list }) => JSON.parse(JSON.stringify({ ...fields, list })) as JsonFields)
+    .dictionary(name, fc.oneof({ weight: 3, arbitrary: inner }, list), { maxKeys: 5 })
+    .map((fields) => JSON.parse(JSON.stringify(fields)) as JsonFields)
 const event = fieldsOf(fc.oneof({ weight: 3, arbitrary: value }, fieldsOf(value)))
 const histories = fc.array(fc.tuple(event, event), { minLength: 2, maxLength: 60 }).map((all) =>
   all.map(([fields, scratch], index): Episode => {

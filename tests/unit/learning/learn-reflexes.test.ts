@@ -5,26 +5,8 @@ import type { Episode, EpisodeAct } from '../../../src/features/learning/episode
 import { learnReflexes, type ReflexLearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
 import { matrixOf } from '../../../src/features/learning/reflexes/facts/matrix.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
-import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
-import { runReflex } from '../../../src/reflexes/run-reflex.ts'
-import { checkReflex } from '../../../src/reflexes/static-check.ts'
-import { sandboxModule } from '../../support/sandbox-module.ts'
 import { call, episode, history, reply } from './histories.ts'
-
-const sandbox = new QuickJsSandbox(sandboxModule)
-
-/** The actions of all learned reflexes on an event, as the scope would run them. */
-async function actions(episodes: Episode[], event: Episode, options: ReflexLearnOptions = {}): Promise<unknown[]> {
-  const found: unknown[] = []
-  for (const { code } of learnReflexes(episodes, options).reflexes) {
-    const checked = await checkReflex(code)
-    expect(checked).toMatchObject({ ok: true })
-    const run = runReflex(sandbox, { code, hash: checked.ok ? checked.hash : '' }, { ...sampleContext, ...event.saw })
-    expect(['fired', 'null']).toContain(run.reason)
-    if (run.action) found.push(run.action)
-  }
-  return found
-}
+import { actions } from './run-learned.ts'
 
 const failed = (index: number) => ({ type: 'log', line: `Failed password for root from 203.0.113.${index % 250} port ${40_000 + index}` })
 const closed = (index: number) => ({ type: 'log', line: `Connection closed by 198.51.100.${index % 250} after ${index} s` })

@@ -1,12 +1,14 @@
 import type { Steps } from '../../../base/steps.ts'
-import { canonicalJson, isJsonFields, type Json } from '../../../base/json.ts'
+import { canonicalJson, isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
 import { MOST_ACTS } from '../../../contract/action.ts'
 import { isMask } from '../../../traces/redact.ts'
 import { SEVERAL_WORDS, wordsIn, type Replies } from '../../../contract/words.ts'
 import type { Words } from '../../../contract/reflex.ts'
 import type { Episode, EpisodeAct, Saw } from '../episode.ts'
-import { extract, type ReplySlot, slotOf } from './slots.ts'
-import { valueAt, type ContextPath } from './facts/condition.ts'
+import { variantsOf } from './variants.ts'
+import { composedFrom, extract, type ReplySlot, slotOf } from './slots.ts'
+import type { ContextPath } from './facts/condition.ts'
+import { partAt } from './facts/readings.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
 export type OutputSlot = { output: number; path: ContextPath }
@@ -157,13 +159,15 @@ function flatten(value: Json, path: ContextPath = [], found: Flat = new Map()): 
 }
 
 type Templates = ReadonlyMap<string, ActionTemplate>
+/** The ways in which arguments are made that others make in another one, by their names. */
+type Made = Readonly<Record<string, string>>
 
 /**
  * Arguments become slots where they can be found; others tell classes apart. Words come last: those
  * that nothing gives for all decisions are looked for in each kind of the other arguments, since
  * words repeat what tells decisions apart, such as the currency of a refund.
  */
-function* split(decision: string, members: readonly Member[], into: Into): Steps<void> {
+function* split(decision: string, members: readonly Member[], into: Into, made: Made = {}): Steps<void> {
   const all = [...(members[0]?.flat.keys() ?? [])].sort()
   const isWords = (name: string): boolean => isReplyAt(members[0], name)
   const names = [...all.filter((name) => !isWords(name)), ...all.filter(isWords)]
@@ -172,12 +176,20 @@ function* split(decision: string, members: readonly Member[], into: Into): Steps
     const { template, reason } = yield* argumentOf(members, name)
     if (template) templates.set(name, template)
     if (reason === null) continue
+    const variants = isWords(name) ? [] : yield* variantsOf(valuesAt(members, name))
+    if (variants.length > 0) {
+      for (const { said, own } of variants) {
+        const kind = own.flatMap((place) => members[place] ?? [])
+        if (!isRare(decision, said, kind, into)) yield* split(decision, kind, into, { ...made, [keyName(members[0], name)]: said })
+      }
+      return
+    }
     const kinds = isWords(name) ? yield* kindsBy(members, (other) => !isWords(other) && !templates.has(other)) : []
     if (kinds.length < 2) into.refused.push({ decision, episodes: members.length, reason })
-    else for (const [key, own] of kinds) if (!isRare(decision, key, own, into)) yield* split(decision, own, into)
+    else for (const [key, own] of kinds) if (!isRare(decision, key, own, into)) yield* split(decision, own, into, made)
     return
   }
-  yield* classify(decision, members, { templates, into })
+  yield* classify(decision, members, { templates, into, made })
 }
 
 /** Looks for an argument. One with neither a template nor a reason tells classes apart. */
@@ -231,13 +243,18 @@ function isRare(decision: string, key: string, { length: episodes }: readonly Me
   return true
 }
 
-function* classify(decision: string, members: readonly Member[], { templates, into }: { templates: Templates; into: Into }): Steps<void> {
+function* classify(
+  decision: string,
+  members: readonly Member[],
+  { templates, into, made }: { templates: Templates; into: Into; made: Made },
+): Steps<void> {
   const kinds = yield* kindsBy(members, (name) => !templates.has(name))
   const worded = kinds.flatMap(([, own]) => (own.length < LEAST_DECISIONS ? own : []))
   const free = reasonOfWords(worded, templates)
   if (free !== null) into.refused.push({ decision, episodes: worded.length, reason: free })
-  for (const [key, own] of kinds) {
+  for (const [values, own] of kinds) {
     const [first] = own
+    const key = Object.keys(made).length === 0 ? values : canonicalJson({ ...made, ...(JSON.parse(values) as JsonFields) })
     if (free !== null && own.length < LEAST_DECISIONS) continue
     if (!first || isRare(decision, key, own, into)) continue
     const acts = first.acts.map(({ kind, name, input }, place) => ({ kind, name, input: fill(input, [String(place)], templates) }))
@@ -314,7 +331,7 @@ export function valueOf(template: ActionTemplate, seen: Seen): Json | undefined 
 }
 
 const outputAt = ({ output, path }: OutputSlot, { outputs }: Seen): string | number | undefined => {
-  const value = valueAt(outputs[output], path)
+  const value = partAt(outputs[output], path)
   return typeof value === 'string' || typeof value === 'number' ? value : undefined
 }
 
@@ -327,18 +344,26 @@ function fill(value: Json, path: ContextPath, templates: ReadonlyMap<string, Act
 
 type Example = { saw: Seen; value: string | number }
 
-/** The template that gives an argument; null if nothing gives it. */
-function* templateFor(members: readonly Member[], name: string): Steps<ActionTemplate | null> {
+function valuesAt(members: readonly Member[], name: string): Example[] {
   const place = placeOf(name)
-  const found = yield* mapped(members, ({ saw, acts, flat }): Example[] => {
+  return members.flatMap(({ saw, acts, flat }): Example[] => {
     const value = flat.get(name)?.value
     return typeof value === 'string' || typeof value === 'number' ? [{ saw: withOutputs(saw, acts, place), value }] : []
   })
-  const examples = found.flat()
+}
+
+/** The template that gives an argument; null if nothing gives it. */
+function* templateFor(members: readonly Member[], name: string): Steps<ActionTemplate | null> {
+  const examples = valuesAt(members, name)
   if (examples.length < members.length) return null
   if (examples.every(({ value }) => value === examples[0]?.value)) return { constant: examples[0]?.value ?? null }
   const isReply = isReplyAt(members[0], name)
-  return (yield* slotOf(examples)) ?? (yield* outputSlotOf(examples, { asText: isReply })) ?? (yield* joined(examples, isReply))
+  return (
+    (yield* slotOf(examples)) ??
+    (yield* outputSlotOf(examples, { asText: isReply })) ??
+    (yield* joined(examples, isReply)) ??
+    (yield* composed(examples))
+  )
 }
 
 /** The words that were said most often, of those that can be said again. */
@@ -373,6 +398,17 @@ function* joined(examples: readonly Example[], mayHaveOutputs: boolean): Steps<A
     join.push(part)
   }
   return { join }
+}
+
+/** A text of whole values of the event, with the same constant parts between them. */
+function* composed(examples: readonly Example[]): Steps<ActionTemplate | null> {
+  for (const join of composedFrom(examples)) {
+    const given = yield* mapped(examples, ({ saw, value }) => ({ value, got: valueOf({ join }, saw) }))
+    const right = given.filter(({ value, got }) => got === value).length
+    const wrong = given.filter(({ value, got }) => got !== undefined && got !== value).length
+    if (right >= examples.length * GIVEN && wrong <= examples.length * WRONG) return { join }
+  }
+  return null
 }
 
 /** Share of examples that an output must give, and may give wrongly: a teacher makes mistakes. */

@@ -148,7 +148,7 @@ function pieceWords(name: PieceName, saw: Saw): string {
     case 'equal':
       return `${nameOfPath(name.path)} is ${shown(name.value)}`
     case 'contains':
-      return `${nameOfPath(name.path)} has ${shown(name.value)}`
+      return `${nameOfPath(name.of === undefined ? name.path : [...name.path, name.of])} has ${shown(name.value)}`
     case 'says':
       return `${nameOfPath(name.path)} ${name.words.startsWith('^ ') ? 'begins with' : 'says'} ${shown(name.words.replace(/^\^ /, ''))}`
     case 'spells': {

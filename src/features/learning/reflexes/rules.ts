@@ -174,12 +174,16 @@ function bestStep(candidates: readonly Candidate[], literals: readonly Literal[]
 /**
  * A rule must not fit what nobody has seen: a word may only be missing from a text that another
  * word was found in, and where events have texts neither a low count nor the order of two numbers
- * says anything without a word. A flag that does not hold is false or missing.
+ * says anything without a word. A flag that does not hold is false or missing. A field of items
+ * needs any word.
  */
 function isClosed({ condition, holds }: Literal, literals: readonly Literal[], hasTexts: boolean): boolean {
   if ((holds && !('minus' in condition)) || isFlag(condition)) return true
   if (condition.is === 'at_least') return !hasTexts || literals.some((literal) => literal.holds && isNamed(literal.condition))
   if (condition.is === 'follows') return literals.some((literal) => literal.holds)
+  // A guard knows the values of such fields.
+  if (condition.is === 'contains' && condition.of !== undefined)
+    return literals.some((literal) => literal.holds && isNamed(literal.condition))
   const key = pathKey(condition.path)
   return literals.some(
     (literal) => literal.holds && isNamed(literal.condition) && 'path' in literal.condition && pathKey(literal.condition.path) === key,

@@ -1,14 +1,27 @@
 import type { Steps } from '../../../base/steps.ts'
 import type { Saw } from '../episode.ts'
+import { foldCase, foldCaseSource } from '../../../base/fold-case.ts'
 import { type ContextPath, sumOf, valueAt } from './facts/condition.ts'
-import { leavesOf } from './facts/facts.ts'
+import { daysOf, type Leaf, leavesOf, readingsOf } from './facts/facts.ts'
 import { LONGEST_TEXT } from './facts/text.ts'
 
 /**
  * A way to find an argument in a context. `pattern` is the source of a RegExp with one group.
- * `plus` is added to a number that is a whole field. `written`: the text of such a number.
+ * `plus` is added to a number that is a whole field, `scaled` is what it is multiplied with and
+ * divided by, `by` another number and what is done with it. `written`: the text of a number, with
+ * so many decimal places. `tidy`: how a text is changed first.
  */
-export type Extractor = { path: ContextPath; pattern: string | null; as: 'string' | 'number'; plus?: number; written?: true }
+export type Extractor = {
+  path: ContextPath
+  pattern: string | null
+  as: 'string' | 'number'
+  plus?: number
+  scaled?: { times: number; over: number; places: number }
+  by?: { path: ContextPath; does: 'minus' | 'plus' | 'times'; places: number }
+  written?: true | number
+  tidy?: Tidy
+}
+export type Tidy = 'trimmed' | 'lower' | 'trimmed lower' | 'upper'
 /** Tried in order; the first that finds something gives the value. */
 export type ReplySlot = { slot: readonly Extractor[] }
 type Example = { saw: Saw; value: string | number }
@@ -71,7 +84,7 @@ export function* slotOf(examples: readonly Example[]): Steps<ReplySlot | null> {
 const EVENT_ID: Extractor = { path: ['event', 'id'], pattern: null, as: 'string' }
 
 /** The extractors of what no field of the event says as it is. */
-const fallbacks = (tried: readonly Example[]): Extractor[] => [EVENT_ID, ...shiftedFields(tried)]
+const fallbacks = (tried: readonly Example[]): Extractor[] => [EVENT_ID, ...shiftedFields(tried), ...computedFields(tried)]
 
 /** With fewer values, each is a decision of its own. */
 const LEAST_SHIFTED = 3
@@ -98,7 +111,7 @@ const isFound = (extractor: Extractor, tried: readonly Example[]): boolean => {
 
 type Result = { extractor: Extractor; right: number[]; wrong: number }
 
-const spread = <Item>(items: readonly Item[], most: number): Item[] =>
+export const spread = <Item>(items: readonly Item[], most: number): Item[] =>
   items.length <= most ? [...items] : Array.from({ length: most }, (_, index) => items[Math.floor((index * items.length) / most)] as Item)
 
 function score(extractor: Extractor, examples: readonly Example[]): Omit<Result, 'extractor'> {
@@ -123,10 +136,13 @@ export function extract({ slot }: ReplySlot, saw: Saw): string | number | undefi
 const compiled = new Map<string, RegExp>()
 
 /** Undefined if the pattern finds nothing, or more than one value. */
-function extractOne({ path, pattern, as, plus, written }: Extractor, saw: Saw): string | number | undefined {
-  const value = valueAt(saw, path)
+function extractOne({ path, pattern, as, plus, scaled, by, written, tidy }: Extractor, saw: Saw): string | number | undefined {
+  const found = valueAt(saw, path)
+  const value = tidy === undefined ? found : tidied(found, tidy)
   if (plus !== undefined) return typeof value === 'number' ? sumOf(value, plus) : undefined
-  if (written) return typeof value === 'number' ? String(value) : undefined
+  if (scaled) return scaledBy(value, scaled)
+  if (by) return combined(value, valueAt(saw, by.path), by)
+  if (written) return typeof value !== 'number' ? undefined : written === true ? String(value) : value.toFixed(written)
   if (pattern === null) return typeof value === as ? (value as string | number) : undefined
   if (typeof value !== 'string') return undefined
   const expression = compiled.get(pattern) ?? new RegExp(pattern, 'g')
@@ -146,20 +162,201 @@ const KINDS: readonly [RegExp, string][] = [
   [/^[^\s@]+@[^\s@]+$/, '[^\\s@]+@[^\\s@]+'],
   [/^https?:\/\/\S+$/, 'https?:\\/\\/\\S+'],
   [/^[\w-]+$/, '[\\w-]+'],
+  [/^[^\s/]+$/, '[^\\s/]+?'],
   [/^\S+$/, '\\S+?'],
   [/^/, '\\S.*?'],
 ]
 
-function candidatesOf({ saw, value }: Example): Extractor[] {
+export function candidatesOf({ saw, value }: Example): Extractor[] {
   const as = typeof value === 'number' ? 'number' : 'string'
   const found: Extractor[] = []
-  for (const { path, value: leaf } of leavesOf(saw).leaves) {
+  const text = String(value)
+  for (const { path, value: leaf } of placesIn(saw)) {
     if (leaf === value) found.push({ path, pattern: null, as })
-    if (typeof leaf === 'number' && String(leaf) === value) found.push({ path, pattern: null, as, written: true })
+    if (typeof leaf === 'number' && as === 'string')
+      for (const written of writings(leaf, text)) found.push({ path, pattern: null, as, written })
     if (typeof leaf !== 'string') continue
-    for (const pattern of patternsOf(leaf.slice(0, LONGEST_TEXT), String(value))) found.push({ path, pattern, as })
+    for (const pattern of patternsOf(leaf.slice(0, LONGEST_TEXT), text)) found.push({ path, pattern, as })
+    if (as === 'string') for (const tidy of TIDY) found.push(...tidiedExtractors({ path, leaf, text, tidy }))
   }
   return found
+}
+
+/** The values in a context, and what is read from them. */
+function placesIn(saw: Saw): Leaf[] {
+  const leaves = leavesOf(saw)
+  return [...leaves.leaves, ...readingsOf(saw, leaves)]
+}
+
+const MOST_PLACES = 6
+
+function writings(leaf: number, text: string): (true | number)[] {
+  if (String(leaf) === text) return [true]
+  const places = /^-?\d+\.(\d+)$/.exec(text)?.[1]?.length ?? 0
+  return places > 0 && places <= MOST_PLACES && leaf.toFixed(places) === text ? [places] : []
+}
+
+const TIDY: readonly Tidy[] = ['trimmed', 'lower', 'trimmed lower', 'upper']
+/** Large letters of other scripts depend on the engine. */
+const ASCII = /^[ -~]*$/
+
+function tidied(value: unknown, tidy: Tidy): string | undefined {
+  if (typeof value !== 'string') return undefined
+  if (tidy === 'upper') return ASCII.test(value) ? value.toUpperCase() : undefined
+  const text = tidy === 'lower' ? value : value.trim()
+  return tidy === 'trimmed' ? text : foldCase(text)
+}
+
+/** The same in learned code. */
+export const TIDIED_SOURCE = `// A text without the spaces around it, or in small or large letters.
+function tidied(text, tidy) {
+  if (typeof text !== 'string') return undefined
+  if (tidy === 'upper') return ${String(ASCII)}.test(text) ? text.toUpperCase() : undefined
+  const kept = tidy === 'lower' ? text : text.trim()
+  return tidy === 'trimmed' ? kept : ${foldCaseSource('kept')}
+}`
+
+/** The changed text as a whole, or a part of it, where the text as it is does not have it. */
+function tidiedExtractors({ path, leaf, text, tidy }: { path: ContextPath; leaf: string; text: string; tidy: Tidy }): Extractor[] {
+  const changed = tidied(leaf.slice(0, LONGEST_TEXT), tidy)
+  if (changed === undefined || changed === leaf) return []
+  if (changed === text) return [{ path, pattern: null, as: 'string', tidy }]
+  if (tidy.startsWith('trimmed') || leaf.includes(text)) return []
+  return patternsOf(changed, text).map((pattern) => ({ path, pattern, as: 'string' as const, tidy }))
+}
+
+type Scale = NonNullable<Extractor['scaled']>
+
+/** The distance from the middle of two numbers that is rounded either way. */
+const HALF = 1e-6
+
+/** A number to so many decimal places; undefined for one that is in the middle of two. */
+export function roundedTo(value: number, places: number): number | undefined {
+  const units = Math.abs(value) * 10 ** places
+  return Math.abs(units - Math.floor(units) - 0.5) < HALF ? undefined : Number(value.toFixed(places))
+}
+
+const scaledBy = (value: unknown, { times, over, places }: Scale): number | undefined =>
+  typeof value === 'number' ? roundedTo((value * times) / over, places) : undefined
+
+function combined(one: unknown, other: unknown, { does, places }: NonNullable<Extractor['by']>): number | undefined {
+  if (typeof one !== 'number' || typeof other !== 'number') return undefined
+  if (does === 'times') return roundedTo(one * other, places)
+  return roundedTo(does === 'minus' ? one - other : one + other, places)
+}
+
+/** The same in learned code. */
+export const ROUNDED_SOURCE = `// To so many decimal places; undefined in the middle of two numbers, which are rounded either way.
+function roundedTo(value, places) {
+  const units = Math.abs(value) * 10 ** places
+  return Math.abs(units - Math.floor(units) - 0.5) < ${HALF} ? undefined : Number(value.toFixed(places))
+}`
+
+const decimalsOf = (value: number): number => (/e/.test(String(value)) ? Infinity : (String(value).split('.')[1]?.length ?? 0))
+/** Numbers of one event that are computed with, two by two. */
+const MOST_COMPUTED = 12
+
+/**
+ * Numbers that are a constant share of a number, or that two of them give, in more than half of a
+ * few examples. `least`: in so many.
+ */
+export function computedFields(tried: readonly Example[], least = SHIFTS_FROM / 2 + 1): Extractor[] {
+  const numbers = tried.flatMap(({ value }) => (typeof value === 'number' ? [value] : []))
+  const places = numbers.reduce((most, value) => Math.max(most, decimalsOf(value)), 0)
+  if (numbers.length < tried.length || new Set(numbers).size < LEAST_SHIFTED || places > MOST_PLACES) return []
+  const few = spread(tried, SHIFTS_FROM)
+  const found = new Map<string, Extractor>()
+  for (const { saw, value } of few) {
+    const own = numbersIn(saw)
+    for (const leaf of own) for (const one of scales(leaf, Number(value), places)) found.set(JSON.stringify(one), one)
+    for (const one of computed(saw, own, places)) found.set(JSON.stringify(one), one)
+  }
+  return [...found.values()].filter((extractor) => score(extractor, few).right.length >= least)
+}
+
+const numbersIn = (saw: Saw): Leaf[] =>
+  placesIn(saw)
+    .filter(({ path: [first, part], value }) => typeof value === 'number' && (first === 'event' || part === 'event'))
+    .slice(0, MOST_COMPUTED)
+
+/** The shortest factors, and divisors, with which the number gives the value. */
+function scales({ path, value: leaf }: Leaf, value: number, places: number): Extractor[] {
+  if (typeof leaf !== 'number' || leaf === 0 || value === 0) return []
+  const half = 0.5 * 10 ** -places
+  const one = shortest((value - half) / leaf, (value + half) / leaf)
+  const other = shortest(leaf / (value - half), leaf / (value + half))
+  return [
+    { times: one, over: 1, places },
+    { times: 1, over: other, places },
+  ].flatMap((scaled): Extractor[] => (scaled.times === 0 || scaled.over === 0 ? [] : [{ path, pattern: null, as: 'number', scaled }]))
+}
+
+const MOST_DIGITS = 6
+
+/** The number of fewest digits between two; 0: they are too close, or on both sides of 0. */
+function shortest(one: number, other: number): number {
+  const [low, high] = one < other ? [one, other] : [other, one]
+  for (let digits = 1; digits <= MOST_DIGITS; digits += 1) {
+    const value = Number(((low + high) / 2).toPrecision(digits))
+    if (value >= low && value <= high) return value
+  }
+  return 0
+}
+
+function computed(saw: Saw, numbers: readonly Leaf[], places: number): Extractor[] {
+  const pairs = (all: readonly Pick<Leaf, 'path'>[], does: readonly NonNullable<Extractor['by']>['does'][]): Extractor[] =>
+    all.flatMap(({ path }, at) =>
+      all.flatMap(({ path: other }, place) =>
+        does.flatMap((one): Extractor[] =>
+          place === at || (one !== 'minus' && place < at)
+            ? []
+            : [{ path, pattern: null, as: 'number', by: { path: other, does: one, places } }],
+        ),
+      ),
+    )
+  return [...pairs(numbers, ['minus', 'plus', 'times']), ...pairs(daysOf(saw, leavesOf(saw)), ['minus'])]
+}
+
+const MOST_COMPOSED = 8
+const SHORTEST_PART = 2
+
+/**
+ * The texts that values of the event give with constant parts between them. Of each candidate, the
+ * parts are what one example has: others tell which are so by chance.
+ */
+export function composedFrom(examples: readonly Example[], most = MOST_COMPOSED): (string | ReplySlot)[][] {
+  return spread(examples, most).flatMap(({ saw, value }) => {
+    const parts = typeof value === 'string' ? partsIn(value, saw) : []
+    return parts.length > 1 && parts.some((part) => typeof part !== 'string') ? [parts] : []
+  })
+}
+
+function partsIn(text: string, saw: Saw): (string | ReplySlot)[] {
+  const known = placesIn(saw).flatMap(({ path, value }): { says: string; extractor: Extractor }[] => {
+    if (path[0] === 'window' || path[1] === 'type') return []
+    if (typeof value === 'number') return [{ says: String(value), extractor: { path, pattern: null, as: 'string', written: true } }]
+    if (typeof value !== 'string') return []
+    const plain = { says: value, extractor: { path, pattern: null, as: 'string' as const } }
+    const changed = TIDY.flatMap((tidy) => {
+      const says = tidied(value.slice(0, LONGEST_TEXT), tidy)
+      return says === undefined || says === value ? [] : [{ says, extractor: { path, pattern: null, as: 'string' as const, tidy } }]
+    })
+    return [plain, ...changed].filter(({ says }) => says.length >= SHORTEST_PART)
+  })
+  known.sort((one, other) => other.says.length - one.says.length)
+  const parts: (string | ReplySlot)[] = []
+  const split = (rest: string, from: number): void => {
+    const at = known.findIndex(({ says }, index) => index >= from && rest.includes(says))
+    const found = known[at]
+    if (rest === '') return
+    if (!found) return void parts.push(rest)
+    const place = rest.indexOf(found.says)
+    split(rest.slice(0, place), at)
+    parts.push({ slot: [found.extractor] })
+    split(rest.slice(place + found.says.length), at)
+  }
+  split(text, 0)
+  return parts
 }
 
 /** Patterns that end where a text does are tried from each character of it. */

@@ -68,7 +68,7 @@ export function tightened({ literals, covered }: { literals: readonly Literal[];
       all.set(JSON.stringify(literal), literal)
       continue
     }
-    const taught = indexes.map((index) => found.values[index] ?? 0)
+    const taught = indexes.map((index) => found.values[index] ?? 0).filter((value) => !Number.isNaN(value))
     const { condition, holds } = found
     const value = holds ? taught.reduce((low, one) => Math.min(low, one), Infinity) : above(taught, condition.value)
     const tight = { ...found, condition: { ...condition, value } }

@@ -54,7 +54,7 @@ const literalWords = ({ condition, holds }: Literal): string => conditionWords(c
 
 function conditionWords(condition: Condition, not: string): string {
   if (condition.is === 'follows') return `${not}after ${condition.types.trim()}`
-  const name = nameOfPath(condition.path)
+  const name = nameOfPath(condition.is === 'contains' && condition.of !== undefined ? [...condition.path, condition.of] : condition.path)
   if (condition.is === 'equal') return `${name} is ${not}${quoted(condition.value)}`
   if (condition.is === 'at_least') return `${numberWords(condition)} ${not === '' ? 'at least' : 'below'} ${boundWords(condition)}`
   if (condition.is === 'contains') return `${name} has ${not}${quoted(condition.value)}`

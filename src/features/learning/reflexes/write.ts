@@ -7,12 +7,13 @@ import type { HeldOut, PreparedEpisodes } from './judge.ts'
 import { fieldSpansOf, textSpansIn, type FieldSpan, type NumberRange, type TextSpans } from './facts/ranges.ts'
 import { coveredBy, type Rule } from './rules.ts'
 import { looksAt, packed, type TableScorer } from './scorer/fit.ts'
+import { readingSources } from './facts/readings.ts'
 import { quote, LONGEST_TEXT, WORDS_SOURCE } from './facts/text.ts'
 import {
-  valueAt,
   type Condition,
   conditionCode,
   DIFFERENCE_SOURCE,
+  HAS_SOURCE,
   type Literal,
   pathCode,
   pathKey,
@@ -22,19 +23,14 @@ import {
 import { counted } from '../../../base/amounts.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { withWeights } from '../../../reflexes/weights.ts'
-import { isJsonFields, type Json } from '../../../base/json.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
-import type { Extractor, ReplySlot } from './slots.ts'
+import { type Extractor, type ReplySlot, ROUNDED_SOURCE, TIDIED_SOURCE } from './slots.ts'
+import { fieldsCode, guardCode, guardsOf, HAS_OTHER_SOURCE, type RuleGuard, typesOf, valueCode } from './guards.ts'
 import { titleFor } from './title.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
 type ShownRule = { literals: readonly Literal[]; support: number; exceptions: number; examples: readonly string[] }
-type RuleGuard =
-  | { path: readonly string[]; values: readonly (string | boolean | null)[] }
-  | { names: readonly string[]; path: readonly string[] }
-  /** The slow path says words beside such acts, so it decides where somebody can hear them. */
-  | 'unheard'
 type RuleProgram = {
   title: readonly string[]
   guards: readonly RuleGuard[]
@@ -79,13 +75,22 @@ function* codeOf({ title, guards, fields, spansIn, acts, leaves, rules: taught }
   ])
 }
 
-const joined = (parts: readonly string[]): string => `${parts.filter((part) => part !== '').join('\n\n')}\n`
+function joined(parts: readonly string[]): string {
+  const code = parts.filter((part) => part !== '').join('\n\n')
+  const others = code.includes('hasOther(') ? [HAS_OTHER_SOURCE] : []
+  return `${[code, ...others, ...readingSources(code)].join('\n\n')}\n`
+}
 
 /** Functions that acts call. */
 const helpersOf = (all: readonly { acts: readonly ActTemplate[]; spans: readonly TextSpans[] }[]): string[] => [
   all.some(({ spans }) => spans.length > 0) ? `${UNSEEN_SOURCE}\n\n${NUMBERS_SOURCE}` : '',
-  all.some(({ acts }) => slotsOf(acts).some(({ slot }) => slot.some(({ pattern }) => pattern !== null))) ? PART_SOURCE : '',
+  hasSlot(all, ({ pattern }) => pattern !== null) ? PART_SOURCE : '',
+  hasSlot(all, ({ scaled, by }) => (scaled ?? by) !== undefined) ? ROUNDED_SOURCE : '',
+  hasSlot(all, ({ tidy }) => tidy !== undefined) ? TIDIED_SOURCE : '',
 ]
+
+const hasSlot = (all: readonly { acts: readonly ActTemplate[] }[], is: (extractor: Extractor) => boolean): boolean =>
+  all.some(({ acts }) => slotsOf(acts).some(({ slot }) => slot.some(is)))
 
 /** A decision of a table. `lead`: the points by which it must be ahead. */
 type CodeDecision = Acting & { own: number; lead: number; title: string; examples: readonly string[] }
@@ -134,7 +139,6 @@ function scorerCodeOf({ title, guards, fields, decisions, classes, source }: Sco
   ])
 }
 
-const HAS_SOURCE = 'const has = (list, item) => Array.isArray(list) && list.includes(item)'
 const PART_SOURCE = `// The value that the pattern finds; undefined if it finds nothing, or several values.
 function part(text, pattern) {
   let only
@@ -152,17 +156,6 @@ function hasUnseen(text, seen, others) {
   })
 }`
 
-function guardCode(guard: RuleGuard): string {
-  if (guard === 'unheard') return 'if (context.event.meta?.heard === true) return null'
-  if ('names' in guard)
-    return `if (Object.keys(${pathCode(guard.path)} ?? {}).some((name) => !${listCode(guard.names)}.includes(name))) return null`
-  const value = pathCode(guard.path)
-  const [only] = guard.values
-  return guard.values.length === 1
-    ? `if (${value} !== ${valueCode(only ?? null)}) return null`
-    : `if (!${listCode(guard.values)}.includes(${value})) return null`
-}
-
 /** The conditions that the guards before them leave open; one at least, as a rule has. */
 function needed(literals: readonly Literal[], guards: readonly RuleGuard[], fields: readonly FieldSpan[]): readonly Literal[] {
   const open = literals.filter(
@@ -172,7 +165,7 @@ function needed(literals: readonly Literal[], guards: readonly RuleGuard[], fiel
 }
 
 function isGuarded({ condition, holds }: Literal, guard: RuleGuard): boolean {
-  if (guard === 'unheard' || !('values' in guard) || !('path' in condition)) return false
+  if (guard === 'unheard' || !('values' in guard) || 'of' in guard || !('path' in condition)) return false
   if (pathKey(condition.path) !== pathKey(guard.path)) return false
   // All words of a text that is one value are known.
   if (condition.is === 'says' || condition.is === 'begins') return guard.values.length === 1
@@ -197,8 +190,6 @@ function spansCode({ path, at, others }: TextSpans): string {
 }
 
 const spanCode = (span: NumberRange | 'any'): string => (span === 'any' ? 'null' : `[${span[0]}, ${span[1]}]`)
-
-const listCode = (values: readonly Json[]): string => `[${values.map(valueCode).join(', ')}]`
 
 type Paths = ReadonlyMap<string, readonly string[]>
 
@@ -247,11 +238,23 @@ function actCode({ acts, leaves, spans, fields, guards }: Acting, name = 'act'):
 }
 
 /** Parts of texts are text until they are used: `Number(undefined)` is a number. */
-function extractorCode({ path, pattern, as, plus, written }: Extractor): string {
-  const field = pathCode(path)
+function extractorCode({ path, pattern, as, plus, scaled, by, written, tidy }: Extractor): string {
+  const field = tidy === undefined ? pathCode(path) : `tidied(${pathCode(path)}, ${quote(tidy)})`
+  if (scaled) return `(typeof ${field} === 'number' ? roundedTo(${scaledCode(field, scaled)}, ${scaled.places}) : undefined)`
+  if (by) return combinedCode(field, by)
   if (pattern !== null) return `part(${field}, /${pattern}/g)`
-  if (written) return `(typeof ${field} === 'number' ? String(${field}) : undefined)`
+  if (written)
+    return `(typeof ${field} === 'number' ? ${written === true ? `String(${field})` : `${field}.toFixed(${written})`} : undefined)`
   return `(typeof ${field} === '${as}' ? ${plus === undefined ? field : shiftedCode(field, plus)} : undefined)`
+}
+
+const scaledCode = (field: string, { times, over }: NonNullable<Extractor['scaled']>): string =>
+  over === 1 ? `${field} * ${times}` : times === 1 ? `${field} / ${over}` : `(${field} * ${times}) / ${over}`
+
+function combinedCode(field: string, { path, does, places }: NonNullable<Extractor['by']>): string {
+  const other = pathCode(path)
+  const sign = { minus: '-', plus: '+', times: '*' }[does]
+  return `(typeof ${field} === 'number' && typeof ${other} === 'number' ? roundedTo(${field} ${sign} ${other}, ${places}) : undefined)`
 }
 
 const shiftedCode = (field: string, plus: number): string =>
@@ -335,18 +338,6 @@ function templateCode(template: ActionTemplate, names: SlotNames): string {
   return fieldsCode(Object.entries(template.fields).map(([name, inner]) => [name, templateCode(inner, names)]))
 }
 
-function valueCode(value: Json): string {
-  if (typeof value === 'string') return quote(value)
-  if (Array.isArray(value)) return listCode(value)
-  return isJsonFields(value) ? fieldsCode(Object.entries(value).map(([name, inner]) => [name, valueCode(inner)])) : JSON.stringify(value)
-}
-
-/** Names are computed if a plain one would mean something else, as \`__proto__\` does. */
-const fieldsCode = (fields: readonly (readonly [string, string])[]): string =>
-  fields.length === 0
-    ? '{}'
-    : `{ ${fields.map(([name, code]) => `${name === '__proto__' ? "['__proto__']" : /^[A-Za-z]\w*$/.test(name) ? name : quote(name)}: ${code}`).join(', ')} }`
-
 function slotsOf(acts: readonly ActTemplate[]): ReplySlot[] {
   const found: ReplySlot[] = []
   const visit = (template: ActionTemplate): void => {
@@ -357,45 +348,6 @@ function slotsOf(acts: readonly ActTemplate[]): ReplySlot[] {
   }
   for (const { input } of acts) visit(input)
   return found
-}
-
-const MOST_VALUES = 12
-const LEAST_EACH = 3
-const MOST_NAMES = 60
-
-/** The types of events that a decision was taken on. */
-const typesOf = (own: readonly Episode[]): RuleGuard => ({
-  path: ['event', 'type'],
-  values: [...new Set(own.map(({ saw }) => saw.event.type))].sort(),
-})
-
-/** Keeps a reflex to the values of fields and the names of counts that it was taught with. */
-function guardsOf(own: readonly Episode[], all: readonly Episode[]): RuleGuard[] {
-  const guards: RuleGuard[] = []
-  const fields = new Set(all.flatMap(({ saw }) => Object.keys(saw.event)))
-  for (const name of [
-    'type',
-    ...[...fields].sort().filter((field) => !['type', 'id', 'timestamp', 'scope', 'source', 'meta'].includes(field)),
-  ]) {
-    const counts = new Map<string | boolean | null, number>()
-    for (const { saw } of own) {
-      const value = valueAt(saw, ['event', name])
-      if (typeof value === 'string' || typeof value === 'boolean' || value === null) counts.set(value, (counts.get(value) ?? 0) + 1)
-      if (counts.size > MOST_VALUES) break
-    }
-    const values = [...counts.keys()].sort((one, other) => (String(one) < String(other) ? -1 : 1))
-    const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
-    if (
-      values.length > 0 &&
-      values.length <= MOST_VALUES &&
-      total === own.length &&
-      (name === 'type' || Math.min(...counts.values()) >= LEAST_EACH)
-    )
-      guards.push({ path: ['event', name], values })
-  }
-  const names = new Set(all.flatMap(({ saw }) => Object.keys(saw.window['10m']?.by_type ?? {})))
-  if (names.size <= MOST_NAMES) guards.push({ path: ['window', '10m', 'by_type'], names: [...names].sort() })
-  return guards
 }
 
 export type LearnedReflex = {

@@ -21,12 +21,12 @@ const name = fc.oneof(
   fc.string({ maxLength: 6 }),
 )
 const scalar = fc.oneof(text, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer(), fc.boolean(), fc.constant(null))
-const list = fc.array(fc.oneof(scalar, fc.constant([]), fc.constant({})), { maxLength: 6 })
 const fields = (value: fc.Arbitrary<unknown>) =>
   fc
     .array(fc.tuple(name, value), { maxLength: 5 })
     .map((entries) => `{${entries.map(([key, inner]) => `${JSON.stringify(key)}:${JSON.stringify(inner)}`).join(',')}}`)
     .map((json): unknown => JSON.parse(json))
+const list = fc.array(fc.oneof(scalar, fc.constant([]), fields(fc.oneof(scalar, fc.constant([])))), { maxLength: 6 })
 const deep = fields(fc.oneof(scalar, list, fields(fc.oneof(scalar, fields(fields(scalar))))))
 
 /** Contexts with any fields, `__proto__` among them, as large as the sandbox takes. */

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { Saw } from '../../../../src/features/learning/episode.ts'
 import type { TreeNode } from '../../../../src/features/learning/reflexes/scorer/grow.ts'
 import type { TreeColumn } from '../../../../src/features/learning/reflexes/scorer/numbers.ts'
+import { readingSources } from '../../../../src/features/learning/reflexes/facts/readings.ts'
 import { packTrees, treesSource } from '../../../../src/features/learning/reflexes/scorer/tree-pack.ts'
 import { addTreePoints, binsIn, NO_TREES, type Trees } from '../../../../src/features/learning/reflexes/scorer/trees.ts'
 import { QuickJsSandbox } from '../../../../src/reflexes/quickjs-sandbox.ts'
@@ -17,13 +18,14 @@ const CLASSES = 3
 /** The points of a context in the sandbox; null if the trees say nothing about it. */
 function inSandbox(trees: Trees, context: ReflexContext): unknown {
   const before = 'abc'
+  const source = treesSource(trees, before.length)
   const code = `const weights = ${JSON.stringify(before + packTrees(trees))}
 function reflex(context) {
   const points = [0, 0, 0]
   const known = addTrees(context, points)
   return { action_type: 'set_scratch', key: 'p', value: known ? points : null }
 }
-${treesSource(trees, before.length)}`
+${[source, ...readingSources(source)].join('\n')}`
   const { action, error } = runReflex(sandbox, { code, hash: code }, context)
   if (action?.action_type !== 'set_scratch') throw new Error(error ?? 'no action')
   return action.value
@@ -42,12 +44,16 @@ const sources: TreeColumn['source'][] = [
   { is: 'number', path: ['event', 'items', 'length'] },
   { is: 'number', path: ['event', 'geo', '0'] },
   { is: 'number', path: ['repeats', 'country'] },
+  { is: 'number', path: ['amount', 'event', 'at'] },
+  { is: 'number', path: ['sum', 'event', 'items', 'geo'] },
+  { is: 'number', path: ['most', 'event', 'geo', 'items', '0'] },
+  { is: 'number', path: ['least', 'event', 'items', 'geo'] },
   { is: 'hour', path: ['event', 'at'] },
   { is: 'ratio', path: ['event', 'amount'], other: ['event', 'limit'] },
   { is: 'difference', path: ['event', 'amount'], other: ['event', 'limit'] },
 ]
 const numbers = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.double({ min: -3, max: 3, noNaN: true }))
-const values = fc.constantFrom<string | boolean | null>('de', 'fr', "o'`${1}", '', true, false, null)
+const values = fc.constantFrom<string | boolean | null>('de', 'fr', '2.5', "o'`${1}", '', true, false, null)
 const columns = fc.oneof(
   fc.record({
     source: fc.constantFrom(...sources),
@@ -57,6 +63,7 @@ const columns = fc.oneof(
     source: fc.constantFrom<TreeColumn['source']>(
       { is: 'category', path: ['event', 'country'] },
       { is: 'category', path: ['event', 'geo', 'length'] },
+      { is: 'category', path: ['before'] },
     ),
     at: fc.uniqueArray(values, { maxLength: 5 }),
   }),
@@ -92,14 +99,16 @@ const someTrees: fc.Arbitrary<Trees> = fc.array(columns, { minLength: 1, maxLeng
   }),
 )
 const part = fc.oneof(numbers, values, fc.constantFrom('2026-11-21T05:00:00.000Z', '2026-11-21 23:59', 'abc', '3', [], [1, 2], {}))
+const items = fc.array(fc.oneof(part, fc.record({ geo: part, '0': part }, { requiredKeys: [] })), { maxLength: 4 })
 const fields = fc.record(
   {
     amount: part,
     limit: part,
     country: part,
     at: part,
-    items: part,
-    geo: fc.oneof(part, fc.record({ lat: part, length: part, '0': part }, { requiredKeys: [] })),
+    type: fc.constantFrom('de', 'fr', sampleContext.event.type),
+    items: fc.oneof(part, items),
+    geo: fc.oneof(part, fc.record({ lat: part, length: part, '0': part, items }, { requiredKeys: [] })),
   },
   { requiredKeys: [] },
 )

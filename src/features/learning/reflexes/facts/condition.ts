@@ -1,6 +1,10 @@
+import { isReading, MOST_ITEMS, partAt, readingAt, readingCode, SUM_PLACES } from './readings.ts'
 import { quote } from './text.ts'
 
-/** Names from the context to a value. `repeats`, NAME: the recent events that are alike there. */
+/**
+ * Names from the context to a value. `repeats`, NAME: the recent events that are alike there. See
+ * `READINGS` for what else is read from values.
+ */
 export type ContextPath = readonly string[]
 
 /** A question about a context, answered alike by the learner and by learned code. */
@@ -11,7 +15,8 @@ export type Condition =
    * the two is missing, the condition does not hold.
    */
   | { is: 'at_least'; path: ContextPath; minus?: ContextPath; value: number }
-  | { is: 'contains'; path: ContextPath; value: string | number }
+  /** `of`: the field of an item; without it the item itself. */
+  | { is: 'contains'; path: ContextPath; of?: string; value: string | number | boolean }
   /** A word, or two in a row. */
   | { is: 'says'; path: ContextPath; words: string }
   /** A word of more letters begins with these. */
@@ -25,7 +30,10 @@ export const REPEATS = 'repeats'
 const NAME = /^[A-Za-z_$][\w$]*$/
 
 /** Reading a missing part gives undefined. */
-export const pathCode = (path: ContextPath): string => (path[0] === REPEATS ? `repeats(context, ${quote(path[1] ?? '')})` : partCode(path))
+export function pathCode(path: ContextPath): string {
+  if (path[0] === REPEATS) return `repeats(context, ${quote(path[1] ?? '')})`
+  return isReading(path) ? readingCode(path, partCode) : partCode(path)
+}
 
 const partCode = (path: ContextPath): string =>
   path.reduce((code, name, index) => {
@@ -48,8 +56,7 @@ function numberCode({ path, minus }: NumberPlace): string {
   return path[0] === REPEATS ? pathCode(path) : `(${pathCode(path)} ?? 0)`
 }
 
-/** Decimal places of a sum: sums of binary fractions differ after them. */
-export const SUM_PLACES = 9
+export { SUM_PLACES } from './readings.ts'
 export const sumOf = (one: number, other: number): number => {
   const sum = one + other
   return Number.isInteger(sum) ? sum : Number(sum.toFixed(SUM_PLACES))
@@ -70,7 +77,7 @@ export function conditionCode({ condition, holds }: Literal, texts: TextNames): 
       return holds ? `${value} >= ${condition.value}` : `!(${value} >= ${condition.value})`
     }
     case 'contains':
-      return `${holds ? '' : '!'}has(${pathCode(condition.path)}, ${scalar(condition.value)})`
+      return `${holds ? '' : '!'}has(${pathCode(condition.path)}, ${scalar(condition.value)}${condition.of === undefined ? '' : `, ${quote(condition.of)}`})`
     case 'says':
       return `${holds ? '' : '!'}${texts.get(pathKey(condition.path))}.includes(${quote(` ${condition.words} `)})`
     case 'begins':
@@ -80,8 +87,12 @@ export function conditionCode({ condition, holds }: Literal, texts: TextNames): 
   }
 }
 
-export function valueAt(root: unknown, path: ContextPath): unknown {
-  let value = root
-  for (const name of path) value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
-  return value
-}
+export const HAS_SOURCE = `// True if a list has an item, or one with such a field.
+const has = (list, item, of) =>
+  Array.isArray(list) &&
+  (of === undefined
+    ? list.includes(item)
+    : list.slice(0, ${MOST_ITEMS}).some((one) => typeof one === 'object' && one !== null && !Array.isArray(one) && one[of] === item))`
+
+/** The value at a path of a context. */
+export const valueAt = (saw: unknown, path: ContextPath): unknown => (isReading(path) ? readingAt(path, saw) : partAt(saw, path))

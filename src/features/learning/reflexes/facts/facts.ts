@@ -2,14 +2,18 @@ import { isJsonFields } from '../../../../base/json.ts'
 import { NAMING } from '../../../../evidence/novelty.ts'
 import type { Saw } from '../../episode.ts'
 import type { Condition, ContextPath } from './condition.ts'
+import { amountIn, dayOf, MOST_ITEMS, OF_ITEMS, ofNumbers, readingAt } from './readings.ts'
 import { beginningOf, wordsOf } from './text.ts'
 
 export const LONGEST_VALUE = 64
 export const MOST_DEPTH = 4
-export const MOST_ITEMS = 256
+export { MOST_ITEMS } from './readings.ts'
+/** Lists that are read as the numbers of their items. */
+const MOST_LISTS = 16
 
 export type Leaf = { path: ContextPath; value: string | number | boolean | null }
-export type List = { path: ContextPath; items: readonly (string | number)[] }
+/** `of`: the field of items that are objects. */
+export type List = { path: ContextPath; of?: string; items: readonly (string | number | boolean)[] }
 export type Leaves = { leaves: Leaf[]; lists: List[] }
 
 /** The values in a context that a decision may depend on. */
@@ -32,9 +36,54 @@ function collect(value: unknown, path: ContextPath, found: Leaves): void {
     const items = value.slice(0, MOST_ITEMS).filter((item) => typeof item === 'string' || typeof item === 'number')
     found.lists.push({ path, items })
     found.leaves.push({ path: [...path, 'length'], value: value.length })
+    found.lists.push(...fieldsOfItems(value, path))
   } else if (isJsonFields(value) && path.length < MOST_DEPTH + 1) {
     for (const [name, inner] of Object.entries(value)) collect(inner, [...path, name], found)
   }
+}
+
+/** False for a number of items, of which the sum, the most and the least are asked about. */
+export const isAskedItem = (value: string | number | boolean, of: string | undefined): boolean =>
+  typeof value === 'string' ? value.length <= LONGEST_VALUE : of === undefined || typeof value === 'boolean'
+
+/** The fields of the items of a list that are objects. */
+function fieldsOfItems(list: readonly unknown[], path: ContextPath): List[] {
+  const found = new Map<string, (string | number | boolean)[]>()
+  for (const item of list.slice(0, MOST_ITEMS)) {
+    if (!isJsonFields(item)) continue
+    for (const [of, value] of Object.entries(item)) {
+      if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') continue
+      const known = found.get(of)
+      if (known) known.push(value)
+      else found.set(of, [value])
+    }
+  }
+  return Array.from(found, ([of, items]) => ({ path, of, items }))
+}
+
+/** The readings of a context, dates apart, which only say something in pairs. */
+export function readingsOf(saw: Saw, { leaves, lists }: Leaves): Leaf[] {
+  const found: Leaf[] = []
+  const add = (path: ContextPath, value: unknown): void => {
+    if (typeof value === 'number' || typeof value === 'string') found.push({ path, value })
+  }
+  for (const { path, value } of leaves) if (typeof value === 'string' && path[0] !== 'window') add(['amount', ...path], amountIn(value))
+  for (const { path, of, items } of lists.slice(0, MOST_LISTS)) {
+    if (of === undefined) continue
+    const numbers = items.filter((item) => typeof item === 'number')
+    if (numbers.length > 0) for (const reading of OF_ITEMS) add([reading, ...path, of], ofNumbers(reading, numbers))
+  }
+  add(['before'], readingAt(['before'], saw))
+  return found
+}
+
+/** The dates of an event, and when it came. */
+export function daysOf({ event }: Saw, { leaves }: Leaves): { path: ContextPath; value: number }[] {
+  const own: Leaf[] = [...leaves, { path: ['event', 'timestamp'], value: event.timestamp }]
+  return own.flatMap(({ path, value }) => {
+    const day = path[0] === 'event' ? dayOf(value) : undefined
+    return day === undefined ? [] : [{ path: ['day', ...path], value: day }]
+  })
 }
 
 /** Calls `visit` with each condition that holds, numbers aside. */
@@ -44,10 +93,11 @@ export function eachFact(saw: Saw, { leaves, lists }: Leaves, visit: (condition:
     if (typeof value !== 'string' || value.length <= LONGEST_VALUE) visit({ is: 'equal', path, value })
     if (typeof value === 'string') eachWord(path, value, visit)
   }
-  for (const { path, items } of lists) {
-    for (const value of new Set(items))
-      if (typeof value === 'number' || value.length <= LONGEST_VALUE) visit({ is: 'contains', path, value })
+  for (const { path, of, items } of lists) {
+    for (const value of new Set(items)) if (isAskedItem(value, of)) visit({ is: 'contains', path, ...(of !== undefined && { of }), value })
   }
+  const before = readingAt(['before'], saw)
+  if (typeof before === 'string' && before.length <= LONGEST_VALUE) visit({ is: 'equal', path: ['before'], value: before })
   const types = ['^', ...saw.recent_events.map(({ type }) => type)]
   for (const length of [2, 3]) if (types.length > length) visit({ is: 'follows', types: types.slice(-length).join(' ') })
 }

@@ -2,7 +2,7 @@ import type { Episode, Saw } from '../../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
 import { type Condition, type ContextPath, numberKey, pathKey, sumOf } from './condition.ts'
 import type { Steps } from '../../../../base/steps.ts'
-import { eachFact, type Leaves, leavesOf } from './facts.ts'
+import { daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf } from './facts.ts'
 import { repeatsOf } from './repeats.ts'
 
 /** Which conditions hold in which episodes. */
@@ -34,6 +34,8 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
   const size = episodes.length
   const { counts, numbers, pairs } = yield* countFacts(episodes)
   const differences = differencesOf(pairs, size)
+  // The key of the field itself, which may be a number as well.
+  const amounts = new Map([...numbers.values()].flatMap((one) => (one.path[0] === 'amount' ? [[pathKey(one.path.slice(1)), one]] : [])))
   const kept = new Map<string, { condition: Condition; bits: Bits; support: number }>()
   const recurring = [...counts].filter(([, { support }]) => support < size)
   for (const [key, { condition, support }] of mostOf(recurring, MOST_FEATURES)) kept.set(key, { condition, bits: emptyBits(size), support })
@@ -41,10 +43,10 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
     const leaves = leavesOf(saw)
     const own = numbersIn(saw, leaves)
     for (const { key, value } of own) {
-      const values = numbers.get(key)?.values
+      const values = (numbers.get(key) ?? amounts.get(key))?.values
       if (values) values[index] = value
     }
-    readDifferences(differences, index, own)
+    readDifferences(differences, index, [...own, ...keyed(daysOf(saw, leaves))])
     eachFact(saw, leaves, (condition) => {
       const feature = kept.get(keyOf(condition))
       if (feature) setBit(feature.bits, index)
@@ -69,15 +71,19 @@ type Numbers = Map<string, { path: ContextPath; minus?: ContextPath; values: Flo
 type Pair = { path: ContextPath; minus: ContextPath }
 type Differences = readonly (Pair & { keys: readonly [string, string]; values: Float64Array })[]
 
-const numbersIn = (saw: Saw, { leaves }: Leaves) =>
-  [...leaves, ...repeatsOf(saw)].flatMap(({ path, value }) => (typeof value === 'number' ? [{ key: pathKey(path), path, value }] : []))
+const keyed = (leaves: readonly Leaf[]) =>
+  leaves.flatMap(({ path, value }) => (typeof value === 'number' ? [{ key: pathKey(path), path, value }] : []))
+const numbersIn = (saw: Saw, leaves: Leaves) => keyed([...leaves.leaves, ...readingsOf(saw, leaves), ...repeatsOf(saw)])
 
-/** The numbers of the event itself, two by two. */
-function pairsIn({ leaves }: Leaves): Pair[] {
-  const paths = leaves.flatMap(({ path, value }) => (path[0] === 'event' && typeof value === 'number' ? [path] : []))
-  const own = paths.slice(0, MOST_PAIRED)
-  return own.flatMap((path, index) => own.slice(index + 1).map((minus) => ({ path, minus })))
+/** The numbers of the event itself, two by two, and its dates. */
+function pairsIn(saw: Saw, leaves: Leaves): Pair[] {
+  const own = leaves.leaves.filter(({ path: [first], value }) => first === 'event' && typeof value === 'number')
+  const read = readingsOf(saw, leaves).filter(({ path: [, part], value }) => part === 'event' && typeof value === 'number')
+  return [twoByTwo([...own, ...read]), twoByTwo(daysOf(saw, leaves))].flat()
 }
+
+const twoByTwo = (leaves: readonly Leaf[]): Pair[] =>
+  leaves.slice(0, MOST_PAIRED).flatMap(({ path }, index, all) => all.slice(index + 1).map((other) => ({ path, minus: other.path })))
 
 /** The differences of pairs, either way. An episode without one of the two numbers has NaN. */
 const differencesOf = (pairs: readonly Pair[], size: number): Differences =>
@@ -115,18 +121,35 @@ function countOne<Of extends object>(
 const mostOf = <Of extends { support: number }>(counts: Iterable<[string, Of]>, most: number): [string, Of][] =>
   [...counts].sort(([one, { support: left }], [other, { support: right }]) => right - left || (one < other ? -1 : 1)).slice(0, most)
 
+/** A field that is a number in one event and a text in another is asked for its amount. */
+function asAmounts<Of extends { path: ContextPath; support: number }>(
+  paths: ReadonlyMap<string, Of>,
+  mixed: ReadonlySet<string>,
+): Map<string, Of> {
+  const found = new Map<string, Of>()
+  for (const [key, one] of paths) {
+    const path = mixed.has(key) ? ['amount', ...one.path] : one.path
+    const known = found.get(pathKey(path))
+    found.set(pathKey(path), { ...one, path, support: one.support + (known?.support ?? 0) })
+  }
+  return found
+}
+
 function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numbers: Numbers; pairs: Pair[] }> {
   const counts: Counts = new Map()
   const paths = new Map<string, { path: ContextPath; support: number }>()
+  const mixed = new Set<string>()
   const pairs = new Map<string, Pair & { support: number }>()
   for (const [index, { saw }] of episodes.entries()) {
     if (index % STEP === 0) yield
     const leaves = leavesOf(saw)
     for (const { key, path } of numbersIn(saw, leaves)) countOne(paths, key, { most: MOST_CONDITIONS, of: { path } })
-    for (const pair of pairsIn(leaves)) countOne(pairs, numberKey(pair), { most: MOST_COUNTED_PAIRS, of: pair })
+    for (const { path, value } of leaves.leaves)
+      if ((typeof value === 'string' || typeof value === 'boolean') && mixed.size < MOST_CONDITIONS) mixed.add(pathKey(path))
+    for (const pair of pairsIn(saw, leaves)) countOne(pairs, numberKey(pair), { most: MOST_COUNTED_PAIRS, of: pair })
     eachFact(saw, leaves, (condition) => countOne(counts, keyOf(condition), { most: MOST_CONDITIONS, of: { condition } }))
   }
-  const often = mostOf(paths, MOST_NUMBERS)
+  const often = mostOf(asAmounts(paths, mixed), MOST_NUMBERS)
   const numbers = often.map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length) }] as const)
   return { counts, numbers: new Map(numbers), pairs: mostOf(pairs, MOST_PAIRS).map(([, pair]) => pair) }
 }

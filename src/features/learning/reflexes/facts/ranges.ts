@@ -2,7 +2,8 @@ import type { Episode } from '../../episode.ts'
 import type { Steps } from '../../../../base/steps.ts'
 import { isOfName, numbersIn, type NumberReading } from '../../../../evidence/numbers.ts'
 import { type ContextPath, pathKey, valueAt } from './condition.ts'
-import { leavesOf } from './facts.ts'
+import { leavesOf, readingsOf } from './facts.ts'
+import { isReading } from './readings.ts'
 
 export type NumberRange = readonly [low: number, high: number]
 /** The numbers that a reflex accepts in a text, by the words before them, and at all `others`. */
@@ -91,9 +92,10 @@ export function* fieldSpansOf(episodes: readonly Episode[], isAsked: OfPath, isW
 
 /** Paths that are asked about come first, then fields of the event itself. */
 function numberPathsIn([first]: readonly Episode[], isAsked: OfPath): ContextPath[] {
-  const paths = first ? leavesOf(first.saw).leaves.flatMap(({ path, value }) => (typeof value === 'number' ? [path] : [])) : []
-  return paths
-    .filter(([part]) => part === 'event')
+  if (!first) return []
+  const leaves = leavesOf(first.saw)
+  return [...leaves.leaves, ...readingsOf(first.saw, leaves)]
+    .flatMap(({ path, value }) => (typeof value === 'number' && (isReading(path) ? isAsked(path) : path[0] === 'event') ? [path] : []))
     .sort(
       (one, other) =>
         Number(isAsked(other)) - Number(isAsked(one)) || one.length - other.length || (pathKey(one) < pathKey(other) ? -1 : 1),

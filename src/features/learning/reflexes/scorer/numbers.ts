@@ -1,7 +1,7 @@
 import type { Steps } from '../../../../base/steps.ts'
 import type { Saw } from '../../episode.ts'
 import { type ContextPath, pathKey, REPEATS, valueAt } from '../facts/condition.ts'
-import { leavesOf } from '../facts/facts.ts'
+import { leavesOf, readingsOf } from '../facts/facts.ts'
 import { repeatsOf } from '../facts/repeats.ts'
 
 /** A value of a context that trees may ask about. */
@@ -148,7 +148,8 @@ function* taughtIn(saws: readonly Saw[]): Steps<Map<string, Taught>> {
   }
   for (const [index, saw] of saws.entries()) {
     if (index % STEP === 0) yield
-    for (const { path, value } of [...leavesOf(saw).leaves, ...repeatsOf(saw)]) {
+    const leaves = leavesOf(saw)
+    for (const { path, value } of [...leaves.leaves, ...readingsOf(saw, leaves), ...repeatsOf(saw)]) {
       if (typeof value === 'number') add({ is: 'number', path }, index, value)
       else {
         const hour = hourIn(value)

@@ -1,7 +1,7 @@
 import type { Saw } from '../../episode.ts'
 import type { Condition, ContextPath } from '../facts/condition.ts'
 import { NAMING } from '../../../../evidence/novelty.ts'
-import { type Leaf, leavesOf, LONGEST_VALUE, MOST_DEPTH, MOST_ITEMS } from '../facts/facts.ts'
+import { isAskedItem, type Leaf, leavesOf, LONGEST_VALUE, MOST_DEPTH, MOST_ITEMS } from '../facts/facts.ts'
 import { WORDS_SOURCE, wordsOf } from '../facts/text.ts'
 
 /** A piece in words. `spells`: some letters in a row of a word, whose ends are spaces. */
@@ -63,11 +63,11 @@ function eachPiece(saw: Saw, visit: Visit): void {
   const spelled = own.filter(({ value }) => isSpelled(value)).length
   const letters = Math.min(MOST_LETTERS, Math.floor(ALL_LETTERS / Math.max(1, spelled)))
   for (const leaf of own) eachOfLeaf(leaf, letters, visit)
-  for (const { path, items } of lists) {
-    const start = step(hashPath(path), CONTAINS)
+  for (const { path, of, items } of lists) {
+    const start = step(hashPath(of === undefined ? path : [...path, of]), CONTAINS)
     for (const value of items) {
-      if (typeof value === 'number' || value.length <= LONGEST_VALUE)
-        visit(finish(hashValue(start, value)), () => ({ is: 'contains', path, value }))
+      if (isAskedItem(value, of))
+        visit(finish(hashValue(start, value)), () => ({ is: 'contains', path, ...(of !== undefined && { of }), value }))
     }
   }
   const types = ['^', ...saw.recent_events.map(({ type }) => type)]
@@ -137,6 +137,19 @@ function finish(hash) {
   return (mixed ^ (mixed >>> 13)) & -2
 }`
 
+const ITEMS_SOURCE = `
+function eachItem(hash, list, add) {
+  const contains = (start, item) => {
+    if (typeof item !== 'string') add(finish(hashText(start * ${STEP} + ${CONTAINS} | 0, String(item))))
+    else if (item.length <= ${LONGEST_VALUE}) add(finish(hashText(start * ${STEP} + ${CONTAINS} | 0, \`=\${item}\`)))
+  }
+  for (const item of list.slice(0, ${MOST_ITEMS})) {
+    if (typeof item === 'number' || typeof item === 'string') contains(hash, item)
+    else if (typeof item === 'object' && item !== null && !Array.isArray(item))
+      for (const name of Object.keys(item)) if (['string', 'boolean'].includes(typeof item[name])) contains(into(hash, name), item[name])
+  }
+}`
+
 /**
  * The same pieces in learned code: `eachPiece(context, add)`. It gives a piece as a signed number,
  * and may give it more than once.
@@ -158,10 +171,7 @@ export const piecesSource = ({ recent }: { recent: boolean }): string => `functi
     if (typeof value !== 'object' || value === null) leaf(hash, value)
     else if (Array.isArray(value)) {
       leaf(into(hash, 'length'), 0)
-      for (const item of value.slice(0, ${MOST_ITEMS})) {
-        if (typeof item === 'number' || (typeof item === 'string' && item.length <= ${LONGEST_VALUE}))
-          add(finish(hashText(hash * ${STEP} + ${CONTAINS} | 0, typeof item === 'number' ? String(item) : \`=\${item}\`)))
-      }
+      eachItem(hash, value, add)
     } else if (depth <= ${MOST_DEPTH}) {
       for (const name of Object.keys(value)) walk(into(hash, name), value[name], depth + 1)
     }
@@ -208,5 +218,6 @@ function eachGram(start, word, add) {
   }
 }
 ${HASHES_SOURCE}
+${ITEMS_SOURCE}
 
 ${WORDS_SOURCE}`

@@ -2,6 +2,7 @@ import { type ContextPath, pathCode, REPEATS } from '../facts/condition.ts'
 import { REPEATS_SOURCE } from '../facts/repeats.ts'
 import { quote } from '../facts/text.ts'
 import type { TreeNode } from './grow.ts'
+import { isReading, readingCode } from '../facts/readings.ts'
 import { HOUR, isCategory, type NumberSource, type TreeColumn } from './numbers.ts'
 import { nameOfSource } from './tree-words.ts'
 import type { Trees } from './trees.ts'
@@ -145,6 +146,7 @@ const isPlain = (name: string): boolean => !/^\d+$/.test(name) && !(name in Obje
 function readCode(path: ContextPath): string {
   // Only a text is repeated.
   if (path[0] === REPEATS) return `(typeof ${pathCode(['event', path[1] ?? ''])} === 'string' ? ${pathCode(path)} : undefined)`
+  if (isReading(path)) return readingCode(path, readCode)
   return path.slice(1).every(isPlain) ? pathCode(path) : `valueAt(context, [${path.map(quote).join(', ')}])`
 }
 
@@ -175,7 +177,7 @@ function helpersFor(columns: readonly TreeColumn[], spans: Trees['spans']): stri
     has('ratio') ? RATIO_SOURCE : '',
     has('difference') ? DIFFERENCE_SOURCE : '',
     spans.length > 0 ? OUTSIDE_SOURCE : '',
-    paths.some((path) => readCode(path).startsWith('valueAt')) ? PATH_SOURCE : '',
+    paths.some((path) => readCode(path).includes('valueAt(')) ? PATH_SOURCE : '',
     paths.some(([first]) => first === REPEATS) ? REPEATS_SOURCE : '',
   ].filter((source) => source !== '')
 }

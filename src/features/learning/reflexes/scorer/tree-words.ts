@@ -1,4 +1,5 @@
 import { type ContextPath, REPEATS } from '../facts/condition.ts'
+import { isReading } from '../facts/readings.ts'
 import { quote } from '../facts/text.ts'
 import type { TreeNode, TreeTest } from './grow.ts'
 import { isCategory, type NumberSource, type TreeColumn } from './numbers.ts'
@@ -81,8 +82,12 @@ export function nameOfSource(source: NumberSource): string {
   return source.is === 'hour' ? `hour of ${nameOfPath(source.path)}` : nameOfPath(source.path)
 }
 
+const READ_AS: Readonly<Record<string, string>> = { sum: 'sum of ', most: 'most of ', least: 'least of ' }
+
 export function nameOfPath(path: ContextPath): string {
-  const [first, ...rest] = path
+  const [first = '', ...rest] = path
+  if (first === 'before') return 'type of the last event of another type'
+  if (isReading(path)) return `${READ_AS[first] ?? ''}${nameOfPath(rest)}`
   const name = (first === 'event' ? rest : first === REPEATS ? ['repeats', ...rest] : path).join('.')
   return /^[A-Za-z_]\w*(?:\.\w+)*$/.test(name) ? name : quote(name)
 }

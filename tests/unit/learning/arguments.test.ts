@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import type { Json, JsonFields } from '../../../src/base/json.ts'
+import { call, episode, history } from './histories.ts'
+import { actions } from './run-learned.ts'
+
+const mixed = (index: number, most: number): number => (index * 7919) % (most + 1)
+const rounded = (value: number): number => Number(value.toFixed(2))
+const total = (index: number): number => rounded(3 + mixed(index, 9000) / 100)
+
+const given: [name: string, fields: (index: number) => JsonFields, value: (index: number) => Json][] = [
+  ['a share of a number', (index) => ({ total: total(index) }), (index) => rounded(total(index) * 0.8)],
+  ['a number in a larger unit', (index) => ({ seconds: 60 * (1 + mixed(index, 90)) }), (index) => 1 + mixed(index, 90)],
+  [
+    'what lacks between two numbers',
+    (index) => ({ expected: 500 + mixed(index, 300), received: mixed(index, 400) }),
+    (index) => 500 + mixed(index, 300) - mixed(index, 400),
+  ],
+  [
+    'the product of two numbers',
+    (index) => ({ count: 2 + mixed(index, 7), price: total(index) }),
+    (index) => rounded((2 + mixed(index, 7)) * total(index)),
+  ],
+  [
+    'the sum over the items of a list',
+    (index) => ({ lines: [{ count: index }, { count: mixed(index, 50) }] }),
+    (index) => index + mixed(index, 50),
+  ],
+  ['a number as a price', (index) => ({ total: total(index) }), (index) => total(index).toFixed(2)],
+  ['ids that are joined', (index) => ({ org: `org${mixed(index, 40)}`, user: index }), (index) => `org${mixed(index, 40)}-${index}`],
+  ['a text in small letters', (index) => ({ mail: `Ana.Weber${index}@ACME.io` }), (index) => `ana.weber${index}@acme.io`],
+  ['a part of a text in small letters', (index) => ({ mail: `ana@Shop${index}.Example` }), (index) => `shop${index}.example`],
+  [
+    'a text without the spaces around it',
+    (index) => ({ name: index % 3 ? `Ana W ${index}` : `  Ana W ${index} ` }),
+    (index) => `Ana W ${index}`,
+  ],
+  [
+    'the last part of a path',
+    (index) => ({ path: `/srv/${['a', 'b/c', 'd'][index % 3]}/${2000 + (index % 30)}/scan-${index}.pdf` }),
+    (index) => `scan-${index}.pdf`,
+  ],
+  [
+    'a sentence with values of the event',
+    (index) => ({ order: { id: index }, days: 1 + mixed(index, 20) }),
+    (index) => `Refund of order ${index}: late ${1 + mixed(index, 20)} days`,
+  ],
+]
+
+describe('an argument of a learned call is', () => {
+  test.each(given)('%s', async (_, fields, value) => {
+    const taught = history(300, (index) =>
+      index % 3 === 2 ? [{ type: 'y' }, []] : [{ type: 'x', ...fields(index) }, call('act', { value: value(index) })],
+    )
+    // A seen number that is in no rule has a range.
+    expect(await actions(taught, episode(150, { type: 'x', ...fields(150) }, []))).toEqual([
+      { action_type: 'call_tool', tool: 'act', args: { value: value(150) } },
+    ])
+  })
+
+  test('made in one way for some events and in another for others', async () => {
+    const parcel = (index: number) => ({ type: index % 2 ? 'lost' : 'late', order: 1000 + index, total: total(index) })
+    const refund = (index: number) => ({
+      amount: index % 2 ? total(index) : rounded(total(index) * 0.2),
+      reason: index % 2 ? `order ${1000 + index} was lost` : `${1000 + index} came late`,
+    })
+    const taught = history(400, (index) => (index % 5 === 4 ? [{ type: 'seen' }, []] : [parcel(index), call('refund', refund(index))]))
+    for (const index of [200, 201])
+      expect(await actions(taught, episode(index, parcel(index), []))).toEqual([
+        { action_type: 'call_tool', tool: 'refund', args: refund(index) },
+      ])
+  })
+
+  test('not computed in the middle of two numbers, which are rounded either way', async () => {
+    const taught = history(300, (index) =>
+      index % 3 === 2 ? [{ type: 'y' }, []] : [{ type: 'x', total: 2 * total(index) }, call('act', { value: rounded(total(index)) })],
+    )
+    const ask = (value: number) => actions(taught, episode(150, { type: 'x', total: value }, []))
+    expect(await ask(20.5)).toMatchObject([{ args: { value: 10.25 } }])
+    expect(await ask(20.51)).toEqual([])
+  })
+})

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonFields } from '../../../src/base/json.ts'
+import type { Episode } from '../../../src/features/learning/episode.ts'
+import { call, episode } from './histories.ts'
+import { actionsOnEach } from './run-learned.ts'
+
+/** A number from 0 to `most`, without an order. */
+const mixed = (index: number, most: number): number => (index * 7919) % (most + 1)
+const cents = (index: number): string => (mixed(index, 60_000) / 100).toFixed(2)
+const dayOf = (index: number): string => new Date(Date.UTC(2026, 0, 1 + index)).toISOString().slice(0, 10)
+const kinds = (index: number) =>
+  ['book', 'toy', ...(mixed(index, 3) === 0 ? ['battery'] : [])].map((kind, at) => ({ kind, count: at + mixed(index, 9) }))
+
+/** Fields of the events, whether they are acted on, and the types of the events before them. */
+type Domain = { fields: (index: number) => JsonFields; is: (index: number) => boolean; before?: (index: number) => string }
+const domains: [name: string, domain: Domain][] = [
+  ['the number that a text says', { fields: (index) => ({ amount: `${cents(index)} EUR` }), is: (index) => Number(cents(index)) >= 250 }],
+  [
+    'a field that is a number in some events and a text in others',
+    {
+      fields: (index) => ({ amount: index % 3 === 0 ? cents(index) : Number(cents(index)) }),
+      is: (index) => Number(cents(index)) >= 250,
+    },
+  ],
+  [
+    'the days from one date to another',
+    {
+      fields: (index) => ({ due: dayOf(index), seen: `${dayOf(index + mixed(index, 30))}T00:00:00Z` }),
+      is: (index) => mixed(index, 30) > 14,
+    },
+  ],
+  [
+    'a field that no item of a list has',
+    { fields: (index) => ({ lines: kinds(index) }), is: (index) => mixed(index, 3) !== 0 && mixed(index, 9) < 6 },
+  ],
+  ['a field of an item of a list', { fields: (index) => ({ lines: kinds(index) }), is: (index) => mixed(index, 3) === 0 }],
+  [
+    'the sum of a number over the items of a list',
+    {
+      fields: (index) => ({ lines: [1, 2, 3].map((line) => ({ line, count: mixed(index * line, 22) })) }),
+      is: (index) => [1, 2, 3].reduce((sum, line) => sum + mixed(index * line, 22), 0) > 30,
+    },
+  ],
+  [
+    'the type of the last event of another type',
+    {
+      fields: (index) => ({ level: index % 2 === 0 ? 'error' : 'info' }),
+      is: (index) => index % 2 === 0 && mixed(index, 2) === 0,
+      before: (index) => (mixed(index, 2) === 0 ? 'upkeep.ended' : 'upkeep.started'),
+    },
+  ],
+]
+
+function decision({ fields, is, before }: Domain, index: number): Episode {
+  const one = episode(index, { type: 'seen', ...fields(index) }, is(index) ? call('act', { by: 1 }) : [])
+  const earlier = before ? [{ ...one.saw.event, type: before(index) }, ...Array.from({ length: index % 3 }, () => one.saw.event)] : []
+  return { ...one, saw: { ...one.saw, recent_events: [...earlier, one.saw.event] } }
+}
+
+describe('a decision is learned from', () => {
+  test.each(domains)('%s', async (_, domain) => {
+    const taught = Array.from({ length: 500 }, (__, index) => decision(domain, index))
+    const later = Array.from({ length: 40 }, (__, index) => decision(domain, 1000 + index))
+    const decided: unknown[][] = []
+    for (const [index, [action]] of (await actionsOnEach(taught, later)).entries())
+      if (action) decided.push([action, later[index]?.acts.length === 1])
+    const isRight = ([action, acts]: unknown[]) => ((action as { action_type: string }).action_type === 'call_tool') === acts
+    expect(decided.filter((one) => !isRight(one))).toEqual([])
+    expect(decided.filter(([, acts]) => acts).length).toBeGreaterThan(4)
+  })
+
+  test('a list, but not where an item has a value that no item had', async () => {
+    const lines = (kind: string) => [
+      { kind: 'book', count: 1 },
+      { kind, count: 3 },
+    ]
+    const taught = Array.from({ length: 500 }, (_, index) =>
+      decision({ fields: () => ({ lines: lines(['toy', 'map', 'battery'][index % 3] ?? '') }), is: () => index % 3 === 2 }, index),
+    )
+    const asked = ['battery', 'toy', 'liquid'].map((kind, index) => episode(1000 + index, { type: 'seen', lines: lines(kind) }, []))
+    expect(await actionsOnEach(taught, asked)).toMatchObject([[{ action_type: 'call_tool' }], [{ action_type: 'ignore' }], []])
+  })
+})
