@@ -1,11 +1,11 @@
-import { and, count, desc, eq, max, min, sql, type SQL } from 'drizzle-orm'
+import { and, count, desc, eq, inArray, max, min, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../base/json.ts'
 import { packedAmong } from './packs/find.ts'
-import { within } from './events.ts'
+import { withinBounds } from './events.ts'
 import { insertEvents, nameOf } from './queued.ts'
-import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
+import { listByAge, newestWithin, olderThan, upTo, type AgeQuery, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
 
 export type DeadLetterRow = typeof deadLetters.$inferSelect
@@ -81,26 +81,89 @@ const ERROR_KEY = sql.raw(
   ),
 )
 
+/** The text before the first number is compared first, which is much faster. */
+function hasKey(error: string): SQL {
+  const [start = ''] = error.split('#', 1)
+  return sql`(substr(error, 1, ${Array.from(start).length}) = ${start} AND ${ERROR_KEY} = ${error})`
+}
+
+const ofType = (type: string | undefined) => (type === undefined ? undefined : eq(deadLetters.type, type))
+
 const matching = ({ type, error, ids }: LetterFilter): SQL | undefined =>
   and(
-    type === undefined ? undefined : eq(deadLetters.type, type),
-    error === undefined ? undefined : sql`${ERROR_KEY} = ${error}`,
+    ofType(type),
+    error === undefined ? undefined : hasKey(error),
     ids === undefined ? undefined : sql`${deadLetters.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`,
   )
 
-/** A page, newest first. Letters without a scope are for keys that cover every scope. */
-export function listDeadLetters(db: D1Database, { type, error, ids, ...query }: DeadLetterQuery): Promise<PageOf<DeadLetterRow>> {
-  const list = { from: deadLetters, at: deadLetters.dead_lettered_at, long: [deadLetters.payload, deadLetters.error, deadLetters.stack] }
-  return listByAge(db, list, query, matching({ type, error, ids }))
+const BY_AGE = {
+  from: deadLetters,
+  at: deadLetters.dead_lettered_at,
+  long: [deadLetters.payload, deadLetters.error, deadLetters.stack],
+  by_scope: true,
+}
+
+/**
+ * A page, newest first. Letters without a scope are for keys that cover every scope. A page of one
+ * error may be short: it ends with the first part of the letters that has one.
+ */
+export async function listDeadLetters(
+  db: D1Database,
+  { type, error, ids, ...query }: DeadLetterQuery,
+  part = PART,
+): Promise<PageOf<DeadLetterRow>> {
+  if (error === undefined) return listByAge(db, { ...BY_AGE, indexed: ofType(type) }, query, matching({ type, ids }))
+  for await (const { before, last } of partsOf(db, query, part)) {
+    const page = await listByAge(
+      db,
+      BY_AGE,
+      { ...query, before },
+      and(matching({ type, error, ids }), upTo(last, BY_AGE.at, deadLetters.id)),
+    )
+    if (page.items.length > 0) return { ...page, more: page.more || last !== undefined }
+  }
+  return { items: [], more: false }
+}
+
+/** The keys of the errors of so many letters are computed at once. */
+const PART = 10_000
+
+/**
+ * Parts of the letters, newest first, up to `last`. D1 does one statement at a time: with a part in
+ * each, other tenants are served in between.
+ */
+async function* partsOf(db: D1Database, { scope, before: first }: Pick<AgeQuery, 'scope' | 'before'>, part: number) {
+  const { dead_lettered_at, id } = deadLetters
+  for (let before = first; ;) {
+    const last = await drizzle(db)
+      .select({ at: dead_lettered_at, id })
+      .from(deadLetters)
+      .where(and(scope === undefined ? undefined : eq(deadLetters.scope, scope), olderThan(before, dead_lettered_at, id)))
+      .orderBy(desc(dead_lettered_at), desc(id))
+      .limit(1)
+      .offset(part - 1)
+      .get()
+    yield { before, last }
+    if (!last) return
+    before = last
+  }
 }
 
 type LetterQuery = LetterFilter & { patterns: readonly string[]; scope?: string | undefined }
 const seen = ({ patterns, scope, ...filter }: LetterQuery): SQL | undefined =>
-  and(within(deadLetters.scope, patterns), scope === undefined ? undefined : eq(deadLetters.scope, scope), matching(filter))
+  and(withinBounds(deadLetters.scope, patterns), scope === undefined ? undefined : eq(deadLetters.scope, scope), matching(filter))
+
+const ALL = { before: undefined, last: undefined }
 
 /** The number of letters that match. */
-export async function countMatching(db: D1Database, query: LetterQuery): Promise<number> {
-  return (await drizzle(db).select({ n: count() }).from(deadLetters).where(seen(query)).get())?.n ?? 0
+export async function countMatching(db: D1Database, query: LetterQuery, part = PART): Promise<number> {
+  const { dead_lettered_at, id } = deadLetters
+  let sum = 0
+  for await (const { before, last } of query.error === undefined ? [ALL] : partsOf(db, query, part)) {
+    const where = and(seen(query), olderThan(before, dead_lettered_at, id), upTo(last, dead_lettered_at, id))
+    sum += (await drizzle(db).select({ n: count() }).from(deadLetters).where(where).get())?.n ?? 0
+  }
+  return sum
 }
 
 /** Groups are made of so many letters, the newest ones. */
@@ -108,13 +171,16 @@ export const MOST_GROUPED = 10_000
 const MOST_GROUPS = 100
 
 /** The newest letters by their error and type, the largest group first. */
-export async function groupDeadLetters(db: D1Database, query: LetterQuery) {
-  const { scope, type, dead_lettered_at: at } = deadLetters
+export async function groupDeadLetters(db: D1Database, query: Omit<LetterQuery, 'error' | 'ids'>) {
+  const { scope, type, dead_lettered_at: at, id } = deadLetters
+  const { patterns } = query
+  const isNarrow = query.scope === undefined && !patterns.includes('*')
+  const own = () => inArray(id, newestWithin(BY_AGE, { patterns, condition: matching(query), limit: MOST_GROUPED }))
   const newest = drizzle(db)
     .select({ scope, type, at, key: sql<string>`${ERROR_KEY}`.as('error_key') })
     .from(deadLetters)
-    .where(seen(query))
-    .orderBy(desc(at), desc(deadLetters.id))
+    .where(isNarrow ? own() : seen(query))
+    .orderBy(desc(at), desc(id))
     .limit(MOST_GROUPED)
     .as('newest')
   const scopes = sql<number>`count(DISTINCT ${newest.scope})`

@@ -1,4 +1,4 @@
-import { getTableName, sql, type SQL } from 'drizzle-orm'
+import { and, getTableName, gte, lt, sql, type SQL } from 'drizzle-orm'
 import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Event } from '../core/event.ts'
 import { byteLength } from '../base/json.ts'
@@ -14,6 +14,7 @@ import { demandRead, demandWhole, namesOf, noGaps, type Gaps } from './packs/mis
 import { overduePacks } from './packs/merge.ts'
 import { packedPage, type PackedPage } from './packs/page.ts'
 import { askPacks, damagedAmong } from './packs/rows.ts'
+import { rangesOf } from './scope-ranges.ts'
 import { archiveOf, packDatabases } from './store.ts'
 import { inFlight, msOf, nameOf, NEAR_MS, roundPlace, seqAt } from './queued.ts'
 
@@ -285,6 +286,20 @@ export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQ
   if (patterns.includes('*')) return undefined
   const matches = sql.raw(patternMatchesSql(`"${getTableName(column.table)}"."${column.name}"`))
   return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
+}
+
+/** The same, within bounds by name: where an index has them, a key of few scopes reads few rows. */
+export function withinBounds(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
+  if (patterns.includes('*')) return undefined
+  const ranges = rangesOf(patterns)
+  const first = ranges.map((range) => range.first).toSorted()[0] ?? ''
+  const end =
+    ranges
+      .map((range) => range.end)
+      .toSorted()
+      .at(-1) ?? ''
+  const isWhole = ranges.length === 1 && ranges[0]?.is_exact === true
+  return and(gte(column, first), lt(column, end), isWhole ? undefined : within(column, patterns))
 }
 
 type History = Omit<EventFilter, 'status'> & { rest?: (events: number) => Promise<void> }

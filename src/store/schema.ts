@@ -96,6 +96,9 @@ export const queued = sqliteTable('queued', {
   events: text().notNull(),
 })
 
+/** The condition of a partial index, without parameters, or SQLite does not use it. */
+export const IS_ELSEWHERE = sql`origin <> 'scope'`
+
 /** Events that a scope gave up on, messages of the queue, and deals that cannot be delivered. */
 export const deadLetters = sqliteTable(
   'dead_letters',
@@ -116,6 +119,8 @@ export const deadLetters = sqliteTable(
     index('dead_letters_age').on(table.dead_lettered_at, table.id),
     index('dead_letters_scope').on(table.scope, table.dead_lettered_at, table.id),
     index('dead_letters_type').on(table.type, table.dead_lettered_at, table.id),
+    // Health counts letters by origin. Most are of scopes, and counted in an index by scope.
+    index('dead_letters_elsewhere').on(table.scope, table.origin).where(IS_ELSEWHERE),
   ],
 )
 

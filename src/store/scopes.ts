@@ -1,10 +1,9 @@
-import { and, asc, eq, gt, gte, isNotNull, lt, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, isNotNull, lt, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../base/time.ts'
 import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
 import { fireShare } from '../features/statistics/contract/statistics.ts'
-import { prefixOf } from '../contract/principal.ts'
-import { within } from './events.ts'
+import { withinBounds } from './events.ts'
 import { scopeTotals, sortStatisticsNow } from '../features/statistics/store/packed.ts'
 import { FULL } from './packs/rows.ts'
 import { seqAt } from './queued.ts'
@@ -14,17 +13,6 @@ const MOST_OVERDUE = 100
 /** The conditions of partial indexes, without parameters, or SQLite does not use them. */
 export const IS_OPEN = sql`"open" > 0`
 export const IS_PARKED = sql`parked > 0`
-
-/** Sorts after every character of a scope. */
-const LAST = '\u007F'
-
-/** The patterns' scopes, within bounds by name, so that a key of few scopes reads few rows. */
-function seenBy(patterns: readonly string[]): SQL | undefined {
-  const prefixes = patterns.map(prefixOf).toSorted()
-  const ends = prefixes.map((prefix) => prefix + LAST).toSorted()
-  const bounds = [gte(scopes.scope, prefixes[0] ?? ''), lt(scopes.scope, ends.at(-1) ?? '')]
-  return and(...bounds, within(scopes.scope, patterns))
-}
 
 type Listing = {
   patterns: readonly string[]
@@ -51,7 +39,7 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
       updated_at,
     })
     .from(scopes)
-    .where(and(seenBy(patterns), gt(scope, after), searched, state && inStates[state]))
+    .where(and(withinBounds(scopes.scope, patterns), gt(scope, after), searched, state && inStates[state]))
     .orderBy(asc(scope))
     .limit(limit)
   const totals = await scopeTotals(
@@ -79,7 +67,11 @@ const MOST_LOOKED_AT = 1000
 /** The scopes that were used last, of the first thousand that match. */
 export async function latestScopes(db: D1Database, patterns: readonly string[], limit: number): Promise<string[]> {
   const { scope, updated_at } = scopes
-  const rows = await drizzle(db).select({ scope, updated_at }).from(scopes).where(seenBy(patterns)).limit(MOST_LOOKED_AT)
+  const rows = await drizzle(db)
+    .select({ scope, updated_at })
+    .from(scopes)
+    .where(withinBounds(scopes.scope, patterns))
+    .limit(MOST_LOOKED_AT)
   const latest = rows.toSorted((one, other) => other.updated_at - one.updated_at).slice(0, limit)
   return latest.map((row) => row.scope)
 }

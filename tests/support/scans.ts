@@ -73,11 +73,13 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
   [/^DELETE FROM pack_index WHERE accepted_at </, 'the index of packs, once retention has taken some'],
   [/^SELECT count\(\*\) AS n FROM queued WHERE due_at </, 'the batches in flight, for a page of health'],
   [/^select "scope" from "scopes" where \("scopes"."updated_at" > \? and/, 'after a clock that was ahead, until it would be that late'],
+  [/^select "scope", "updated_at" from "scopes" limit \?$/, 'the first scopes, up to a limit'],
   [/^select count\(\*\) from "scopes"/, 'the number of scopes, counted in an index'],
   [/^select nullif\(max\(.*"model_answered_at"\)?\), 0\) from "scopes"/, 'a page of health'],
   [/^select sum\("spans_exported"\), sum\("spans_dropped"\) from "scopes"/, 'a scrape of metrics'],
   [/^select "error_key", .* from \(select .* from "dead_letters" .* limit \?\)/, 'the newest dead letters, up to a limit'],
   [/^select count\(\*\) from "dead_letters"/, 'the start of a job on dead letters counts what it will do'],
+  [/^select "dead_lettered_at", "id" from "dead_letters" .* limit \? offset \?$/, 'where a part of the letters ends, in an index'],
   [/^select "origin", count\(\*\) from "dead_letters"/, 'a page of health counts what waits for a person'],
 ]
 

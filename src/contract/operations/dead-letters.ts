@@ -15,7 +15,8 @@ export const which = {
 }
 
 export const list = operation(dead_letters.at, 'listDeadLetters', 'List dead letters, newest first', {
-  description: 'Messages without a scope are listed only for keys that cover every scope.',
+  description:
+    'Messages without a scope are listed only for keys that cover every scope. With `error`, a page may be short although more follow.',
   query: byAge(which),
   mcp: {
     name: 'dead_letters',

@@ -6,9 +6,9 @@ import { isoOrNull } from '../../base/time.ts'
 import type { ModelCallReport } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
 import { eventsBytes, retentionDays } from '../../events/retention.ts'
-import { retentionBacklog, within } from '../../store/events.ts'
+import { retentionBacklog, within, withinBounds } from '../../store/events.ts'
 import { overduePacks } from '../../store/packs/merge.ts'
-import { deadLetters, scopes } from '../../store/schema.ts'
+import { deadLetters, IS_ELSEWHERE, scopes } from '../../store/schema.ts'
 import { IS_OPEN, IS_PARKED } from '../../store/scopes.ts'
 import { packDatabases, storeOf, type PackDatabase } from '../../store/store.ts'
 import { databaseBytes } from './schema-check.ts'
@@ -19,7 +19,7 @@ const LARGEST = 5
 export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
   const seen = within(scopes.scope, patterns)
   const [all, totals, largest] = await Promise.all([
-    drizzle(db).select({ scopes: count() }).from(scopes).where(seen).get(),
+    drizzle(db).select({ scopes: count() }).from(scopes).where(withinBounds(scopes.scope, patterns)).get(),
     drizzle(db)
       .select({ open: sum(scopes.open) })
       .from(scopes)
@@ -74,7 +74,7 @@ async function callsOf(db: D1Database, patterns: readonly string[], { failures: 
     drizzle(db)
       .select({ at: sql<number | null>`nullif(max(${answered_at}), 0)` })
       .from(scopes)
-      .where(within(scope, patterns))
+      .where(withinBounds(scope, patterns))
       .get(),
   ])
   const answered = answers?.at ?? null
@@ -114,7 +114,7 @@ export async function spanCounts(db: D1Database, patterns: readonly string[]) {
   const totals = await drizzle(db)
     .select({ exported: sum(scopes.spans_exported), dropped: sum(scopes.spans_dropped) })
     .from(scopes)
-    .where(within(scopes.scope, patterns))
+    .where(withinBounds(scopes.scope, patterns))
     .get()
   return { exported: Number(totals?.exported ?? 0), dropped: Number(totals?.dropped ?? 0) }
 }
@@ -130,13 +130,16 @@ export async function parkedCounts(db: D1Database, patterns: readonly string[]) 
 }
 
 export async function deadLetterCounts(db: D1Database, patterns: readonly string[]) {
-  const rows = await drizzle(db)
-    .select({ origin: deadLetters.origin, letters: count() })
-    .from(deadLetters)
-    .where(within(deadLetters.scope, patterns))
-    .groupBy(deadLetters.origin)
-  const of = (origin: 'scope' | 'queue') => rows.find((row) => row.origin === origin)?.letters ?? 0
-  return { total: of('scope') + of('queue'), by_origin: { scope: of('scope'), queue: of('queue') } }
+  const { origin, scope } = deadLetters
+  const seen = withinBounds(scope, patterns)
+  const elsewhere = drizzle(db).select({ origin, letters: count() }).from(deadLetters).where(and(seen, IS_ELSEWHERE))
+  const [all, others] = await Promise.all([
+    drizzle(db).select({ letters: count() }).from(deadLetters).where(seen).get(),
+    elsewhere.groupBy(origin),
+  ])
+  const of = (one: 'queue' | 'market') => others.find((row) => row.origin === one)?.letters ?? 0
+  const total = (all?.letters ?? 0) - of('market')
+  return { total, by_origin: { scope: total - of('queue'), queue: of('queue') } }
 }
 
 const DAY_MS = 86_400_000

@@ -52,6 +52,8 @@ export async function listApprovals(
     from: approvals,
     at: approvals.created_at,
     long: [approvals.inputs, approvals.why, approvals.reason, approvals.edits, approvals.run],
+    by_scope: true,
+    indexed: status && status !== 'expired' ? eq(approvals.status, status) : undefined,
   }
   const { items, more } = await listByAge(db, list, query, status && isAt(status, now))
   return { items: items.map((row) => asOf(row, now)), more }

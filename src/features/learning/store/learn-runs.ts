@@ -33,7 +33,7 @@ export async function listRuns(
   db: D1Database,
   { status, ...query }: AgeQuery & { status?: StoredRun['status'] | undefined },
 ): Promise<PageOf<StoredRun>> {
-  const list = { from: learnRuns, at: learnRuns.started_at, long: [learnRuns.summary, learnRuns.findings] }
+  const list = { from: learnRuns, at: learnRuns.started_at, long: [learnRuns.summary, learnRuns.findings], by_scope: true }
   const { items, more } = await listByAge(db, list, query, status && eq(learnRuns.status, status))
   return { items: items.map(runOf), more }
 }

@@ -1,17 +1,14 @@
-import { textHash } from '../../../base/hash.ts'
 import { and, count, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { bucketsOf, bucketStart, bucketSteps, histograms, type Bucket, type Family } from '../contract/statistics.ts'
-import { patternMatchesSql, prefixOf } from '../../../contract/principal.ts'
+import { patternMatchesSql } from '../../../contract/principal.ts'
 import { hasFailed } from '../../../store/artifacts/skill-tests.ts'
 import { mayHave } from '../../../store/packs/scope-parts.ts'
 import { isShown, sortStatisticsNow } from './packed.ts'
 import { sumOpenNow } from './sums.ts'
+import { rangesOf } from '../../../store/scope-ranges.ts'
 import { readableBy } from '../../../store/artifacts/patterns.ts'
 import { artifacts, artifactVersions } from '../../../store/artifacts/tables.ts'
-
-/** Sorts after every character of a scope. */
-const LAST = '\u007F'
 
 /** `keys`: names of numbers, a histogram's without the bucket. `since`, `until`: starts, in ms. */
 export type StatisticsQuery = {
@@ -194,27 +191,6 @@ function bound(db: D1Database, statement: string, { family, bucket, since, until
   const step = bucket === 'all' ? 1 : bucketSteps[bucket]
   const ranges = JSON.stringify(rangesOf(patterns))
   return db.prepare(statement).bind(family, bucket, since, until, ranges, JSON.stringify(patterns), step, ...more)
-}
-
-/**
- * `is_exact`: the patterns match all of it. `prefix`: has sums if they exist. `hash`: of the only
- * scope.
- */
-type Range = { first: string; end: string; prefix: string | null; hash: string | null; is_exact: boolean }
-
-/** Ranges of scopes that do not overlap and hold all that the patterns match. */
-function rangesOf(patterns: readonly string[]): Range[] {
-  const prefixes = [...new Set(patterns.filter((pattern) => pattern.includes('*')).map(prefixOf))]
-  const open = prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other)))
-  const exact = new Set(patterns.filter((pattern) => !pattern.includes('*') && !open.some((prefix) => pattern.startsWith(prefix))))
-  return [
-    ...open.map((prefix): Range => {
-      const is_exact = patterns.includes(`${prefix}*`)
-      return { first: prefix, end: `${prefix}${LAST}`, prefix: is_exact ? prefix : null, hash: null, is_exact }
-    }),
-    // A space sorts before every character of a scope.
-    ...Array.from(exact, (scope): Range => ({ first: scope, end: `${scope} `, prefix: null, hash: textHash(scope), is_exact: true })),
-  ]
 }
 
 /** The reason of a version that the sweep deprecated begins with this. */

@@ -1,0 +1,1 @@
+CREATE INDEX `dead_letters_elsewhere` ON `dead_letters` (`scope`,`origin`) WHERE origin <> 'scope';
