@@ -24,6 +24,9 @@ export class RequestRefused extends CliError {
   }
 }
 
+/** Nothing answered: a connection that ended may be opened again. */
+export class Unreachable extends CliError {}
+
 const MOST_TRIES = 6
 const BUSY = new Set([429, 502, 503])
 const DEV_HINT = 'The server may have ended: npm run dev shows what it says.'
@@ -35,10 +38,20 @@ const hints: Partial<Record<number, string>> = {
 /** A client of Reflex's HTTP API. `unreachable`: the hint if the server does not respond. */
 export function connect(url: string, key: string, unreachable = DEV_HINT): Api {
   const authorization = `Bearer ${key}`
+  const send = async (what: string, path: string, init: RequestInit & { signal?: AbortSignal }) => {
+    const response = await fetch(url + path, init).catch((error: unknown) => {
+      init.signal?.throwIfAborted()
+      const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : ''
+      throw new Unreachable(`${what} was not answered: ${messageOf(error)}${cause}`, unreachable, error)
+    })
+    // The page of some other server, or of this one where the address has a path.
+    if (response.ok && response.headers.get('content-type')?.startsWith('text/html')) throw otherServer(what)
+    return response
+  }
   return {
     url,
     key,
-    open: (path, headers, signal) => fetch(url + path, { headers: { ...headers, authorization }, signal }),
+    open: (path, headers, signal) => send(`GET ${path}`, path, { headers: { ...headers, authorization }, signal }),
     async json<Answer>(path: string, { method = 'GET', body, signal }: Request = {}) {
       const init = {
         method,
@@ -47,11 +60,7 @@ export function connect(url: string, key: string, unreachable = DEV_HINT): Api {
         ...(signal && { signal }),
       }
       for (let tries = 1; ; tries += 1) {
-        const response = await fetch(url + path, init).catch((error: unknown) => {
-          signal?.throwIfAborted()
-          const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : ''
-          throw new CliError(`${method} ${path} was not answered: ${messageOf(error)}${cause}`, unreachable, error)
-        })
+        const response = await send(`${method} ${path}`, path, init)
         if (response.status === 204) return null as Answer
         if (response.ok) return (await response.json()) as Answer
         if (!BUSY.has(response.status) || tries === MOST_TRIES) throw await refused(response, `${method} ${path}`)
@@ -61,6 +70,10 @@ export function connect(url: string, key: string, unreachable = DEV_HINT): Api {
     },
   }
 }
+
+/** The error for an answer that the API never gives: some other program listens at the address. */
+export const otherServer = (what: string): CliError =>
+  new CliError(`${what} was answered, but not by the API of Reflex`, 'Check the address: --url, REFLEX_URL or a profile names it.')
 
 export async function refused(response: Response, what: string): Promise<RequestRefused> {
   return new RequestRefused(what, response.status, detailOf(await response.text()))

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
 import type { Page } from '../../src/contract/scope-api.ts'
-import { type Api, refused } from './api.ts'
+import { type Api, otherServer, refused, Unreachable } from './api.ts'
 import { CliError } from './cli-error.ts'
 import { sseParser } from './sse.ts'
 
@@ -27,7 +27,7 @@ export async function followLog(api: Api, { scope, after = 0, signal, onEntry }:
     try {
       await readStream(api, `/v1/scopes/${encodeURIComponent(scope)}/stream?after=${last}`, { last, signal, seen })
     } catch (error) {
-      if (error instanceof CliError) throw error
+      if (error instanceof CliError && !(error instanceof Unreachable)) throw error
     }
     await wait(RECONNECT_MS, undefined, { signal }).catch(() => {})
   }
@@ -44,6 +44,7 @@ async function readStream(api: Api, path: string, { last, signal, seen }: Reader
     // The server is unavailable for now; treat it as a broken connection.
     if (response.status >= 500) return void (await response.text())
     if (!response.ok || !response.body) throw await refused(response, `GET ${path}`)
+    if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw otherServer(`GET ${path}`)
     const parse = sseParser()
     const decoder = new TextDecoder()
     for await (const bytes of response.body) {

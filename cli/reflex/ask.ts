@@ -2,7 +2,7 @@ import type { AnswerOf, AnyOperation } from '../../src/contract/operation.ts'
 import { GAPS, type PageGaps } from '../../src/contract/lists/packs.ts'
 import type { OperationFields } from '../../src/contract/shown.ts'
 import type { Page } from '../../src/contract/scope-api.ts'
-import type { Request } from '../lib/api.ts'
+import { otherServer, type Request } from '../lib/api.ts'
 import type { Session } from './session.ts'
 
 /** `api` connects on first use. */
@@ -48,6 +48,7 @@ export async function askPages<Op extends AnyOperation>(
   for (;;) {
     const page = await ask(asking, op as AnyOperation, { path, fields: { ...fields, limit: Math.min(most, limit - items.length), cursor } })
     const { items: found, next_cursor, ...lacks } = page as unknown as Page<Listed<Op>>
+    if (!Array.isArray(found)) throw otherServer(op.at)
     items.push(...found)
     for (const name of GAPS) if (lacks[name]) gaps[name] = [...new Set([...(gaps[name] ?? []), ...lacks[name]])]
     if (next_cursor === null || items.length >= limit) return { items, next_cursor, ...gaps }

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { connect, RequestRefused } from '../../lib/api.ts'
+import { connect, otherServer, RequestRefused } from '../../lib/api.ts'
 import { profilesPath, readProfiles, writeProfiles } from '../profiles.ts'
 import { handler, type Session } from '../session.ts'
 import { checkedKey, isUnencrypted, serverUrl } from '../target.ts'
@@ -34,7 +34,9 @@ async function login({ flags, print, signal }: Session): Promise<void> {
 /** Throws unless the server accepts the key. A key may lack the role to see the server's health. */
 async function accessOf(url: string, key: string, signal: AbortSignal): Promise<string> {
   try {
-    await connect(url, key, `Check that the server runs and that ${url} is its address.`).json('/health/detailed', { signal })
+    const api = connect(url, key, `Check that the server runs and that ${url} is its address.`)
+    const { database } = await api.json<{ database?: object }>('/health/detailed', { signal })
+    if (!database) throw otherServer('GET /health/detailed')
     return ''
   } catch (error) {
     if (error instanceof RequestRefused && error.status === 403) return '; the key may not read, as it lacks the role viewer'

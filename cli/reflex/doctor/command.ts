@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { RequestRefused, type Api } from '../../lib/api.ts'
+import { otherServer, RequestRefused, type Api } from '../../lib/api.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
 import type { Colour } from '../../lib/paint.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
@@ -52,6 +52,7 @@ async function examined(api: Api, signal: AbortSignal): Promise<HealthCheck[]> {
   const sent = Date.now()
   try {
     const health = await api.json<DoctorHealth>('/health/detailed', { signal })
+    if (!health.database) throw otherServer('GET /health/detailed')
     const key: HealthCheck = { name: 'key', level: 'ok', detail: 'accepted', hint: null }
     const checks = checksOf(health, { sent, received: Date.now() })
     const [calls, scopes] = await Promise.all([callsCheck(api, sent, signal), latestScopes(api, signal)])

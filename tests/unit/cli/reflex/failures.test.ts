@@ -65,6 +65,26 @@ test('a server that does not answer is named with what to do about it', async ()
   expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('reflex doctor') })
 })
 
+test.each([
+  ['scope list', { closed: true }],
+  ['scope list', '<!doctype html>'],
+  ['doctor', { closed: true }],
+  ['login --key a-key', { closed: true }],
+  ['scope tail shop/desk', { closed: true }],
+  ['events replay', '<!doctype html>'],
+])('%s says that what answered is not Reflex', async (args, body) => {
+  vi.stubGlobal('fetch', async () =>
+    typeof body === 'string' ? new Response(body, { headers: { 'content-type': 'text/html' } }) : Response.json(body),
+  )
+  const { code, stdout, stderr } = await reflexHere(args.split(' '), variables)
+  expect({ code, told: stdout + stderr }).toEqual({ code: 1, told: expect.stringContaining('not by the API of Reflex') })
+})
+
+test.each(['events replay', 'trace receipt abc'])('%s names a server that does not answer', async (args) => {
+  vi.stubGlobal('fetch', async () => Promise.reject(new TypeError('fetch failed')))
+  expect(await reflexHere(args.split(' '), variables)).toMatchObject({ code: 1, stderr: expect.stringContaining('reflex doctor') })
+})
+
 test.each(['skills', 'reflexes'])('learn %s takes a file: where it gets a scope, it names what learns from one', async (what) => {
   expect(await reflexHere(['learn', what, 'shop/berlin'], variables)).toMatchObject({
     code: 2,
