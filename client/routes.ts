@@ -1,5 +1,6 @@
 import { hc } from 'hono/client'
-import type { App } from '../src/http/app.ts'
+import type { FeaturesApp } from '../src/features/index.ts'
+import type { PlatformApp } from '../src/http/platform.ts'
 
 type RouteOptions = { fetch?: typeof fetch }
 
@@ -8,5 +9,5 @@ type RouteOptions = { fetch?: typeof fetch }
  * inPath('team-a/x') } })`. It returns a Response whose `json()` is typed by status.
  */
 export function createClient(base_url: string, key: string, options: RouteOptions = {}) {
-  return hc<App>(base_url, { ...options, headers: { Authorization: `Bearer ${key}` } })
+  return hc<PlatformApp | FeaturesApp>(base_url, { ...options, headers: { Authorization: `Bearer ${key}` } })
 }

@@ -4,7 +4,11 @@ import type { Agent } from './agent/define-agent.ts'
 import { buildRegistry } from './agent/registry.ts'
 import type { Feature } from './feature.ts'
 import { features as all } from './features/index.ts'
-import type { Env } from './env.ts'
+import type { DurableObject } from 'cloudflare:workers'
+import type { ScopeApi } from './contract/scope-api.ts'
+import type { Env, GlobalKeyApi, SweeperApi } from './env.ts'
+import type { LearnerApi } from './features/learning/contract/learner-api.ts'
+import type { LedgerApi } from './features/market/contract/ledger-api.ts'
 import { consumeOutcomes } from './events/outcomes.ts'
 import { consumeDeadLetters, consumeEvents } from './events/queue.ts'
 import { sweep } from './events/sweep.ts'
@@ -16,14 +20,15 @@ import { LedgerObject } from './features/market/ledger-object.ts'
 import { recordedHistory } from './features/learning/run/recorded-history.ts'
 import { ScopeObject } from './engine/scope.ts'
 
-type ObjectClass<Instance> = new (context: DurableObjectState, env: Env) => Instance
+/** Its interface is what other objects and Workers call. The rest is its own. */
+type ObjectClass<Api> = new (context: DurableObjectState, env: Env) => DurableObject<Env> & Api
 export type Deployment = {
   /** `agents`: the agents of the deployment, for its tests. */
-  Scope: ObjectClass<ScopeObject> & { readonly agents: readonly Agent[] }
-  Sweeper: ObjectClass<SweeperObject>
-  GlobalKey: ObjectClass<GlobalKeyObject>
-  Learner: ObjectClass<LearnerObject>
-  Ledger: ObjectClass<LedgerObject>
+  Scope: ObjectClass<ScopeApi> & { readonly agents: readonly Agent[] }
+  Sweeper: ObjectClass<SweeperApi>
+  GlobalKey: ObjectClass<GlobalKeyApi>
+  Learner: ObjectClass<LearnerApi>
+  Ledger: ObjectClass<LedgerApi>
   app: App
   handlers: {
     fetch: (request: Request, env: Env, context: ExecutionContext) => Response | Promise<Response>

@@ -25,7 +25,7 @@ export class Scope extends Uncounted {
 
   override async alarm() {
     spent.object_requests += 1
-    return super.alarm()
+    await super.alarm?.()
   }
 
   writes(): Writes {

@@ -18,8 +18,8 @@ import { replay } from './replay/index.ts'
 import { statistics } from './statistics/index.ts'
 import { traces } from './traces/index.ts'
 
-/** The features of a deployment, in the order in which they act. `reflex` takes all by default. */
-export const features: readonly Feature[] = [
+/** The features of a deployment, in the order in which they act, with the types of their routes. */
+const listed = [
   notices,
   alerts,
   archive,
@@ -38,4 +38,13 @@ export const features: readonly Feature[] = [
   traces,
   audit,
   deadLetters,
-]
+] as const satisfies readonly Feature[]
+
+/** `reflex` takes all by default. */
+export const features: readonly Feature[] = listed
+
+type RoutesOf<One> =
+  | (One extends { routes: (...given: never) => readonly (infer Routes)[] } ? Routes : never)
+  | (One extends { open: readonly (infer Routes)[] } ? Routes : never)
+/** Their routes, for typed clients. */
+export type FeaturesApp = RoutesOf<(typeof listed)[number]>

@@ -9,46 +9,32 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
 import type { Result, Router } from 'hono/router'
 import { TrieRouter } from 'hono/router/trie-router'
-import { artifactListRoutes } from './artifacts/list.ts'
-import { artifactRegisterRoutes } from './artifacts/register.ts'
-import { skillTestRoutes } from './artifacts/skill-tests.ts'
-import { artifactStateRoutes } from './artifacts/state.ts'
 import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv, keySource } from './auth/middleware.ts'
 import { handleError, notFoundIn } from './problems/problem.ts'
-import { waitingWorkRoutes } from './operations/waiting-work.ts'
+import { openRoutes, platformRoutes } from './platform.ts'
 import { bearer, completed, documentInfo, type Document } from './describe/docs/document.ts'
-import { deadLetterRoutes } from './operations/dead-letters.ts'
-import { docsRoutes } from './describe/docs/routes.ts'
 import { eventShapes } from './body/event-body.ts'
-import { eventRoutes } from './events/events.ts'
-import { healthReportRoutes, healthRoutes } from './operations/health.ts'
-import { keyRoutes } from './operations/keys.ts'
-import { proposeSkillRoutes } from './skills/propose.ts'
-import { pullRoutes } from './scopes/pull.ts'
-import { reflexRoutes } from './reflexes/run.ts'
 import { refuseInvalid } from './problems/refusals.ts'
-import { scopeEventRoutes } from './events/scope-events.ts'
-import { scopeRoutes } from './scopes/scopes.ts'
-import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
-import { timerRoutes } from './scopes/timers.ts'
+import { redeemTicket } from './scopes/sockets.ts'
 
-export type App = ReturnType<typeof createApp>
-type Routes = OpenAPIHono<AuthEnv>
+export type App = OpenAPIHono<AuthEnv>
+/** A tuple, whose members keep their types. */
+type SomeRoutes = readonly [App, ...App[]]
 export type FeatureRoutes = {
   /** Their requests need no key. */
-  readonly open?: readonly Routes[]
+  readonly open?: SomeRoutes
   /** `api`: the interface itself, for routes that make requests of it. */
-  readonly routes?: (api: () => ApiOfFeatures) => readonly Routes[]
+  readonly routes?: (api: () => ApiOfFeatures) => SomeRoutes
   /** The requests that are tools over MCP. */
   readonly operations?: readonly AnyOperation[]
   /** Receives each change that a request with a key has made. */
   readonly changed?: (env: Env, change: Change) => Promise<void>
 }
 /** `operations`: what all features declare. */
-export type ApiOfFeatures = { fetch: Routes['fetch']; operations: readonly AnyOperation[] }
+export type ApiOfFeatures = { fetch: App['fetch']; operations: readonly AnyOperation[] }
 
 /** The API of a deployment: routes of its features, the platform and its agents. */
-export function createApp(agents: AgentRegistry, features: readonly (FeatureRoutes & DeploymentFeature)[]) {
+export function createApp(agents: AgentRegistry, features: readonly (FeatureRoutes & DeploymentFeature)[]): App {
   const listeners = features.flatMap(({ changed }) => changed ?? [])
   const operations = features.flatMap((feature) => feature.operations ?? [])
   const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged), router: new KnownPaths() })
@@ -63,7 +49,7 @@ export function createApp(agents: AgentRegistry, features: readonly (FeatureRout
   for (const path of ['/health/ready', '/v1/openapi.json', '/v1/docs']) base.use(path, addressLimited)
 
   const document = (): Document => completed(app.getOpenAPI31Document(documentInfo))
-  const open = base.route('/', healthRoutes).route('/', docsRoutes(document))
+  const open = openRoutes(base, document)
 
   // Any page may call the API: browsers add no credentials, so a page needs a key.
   open.use(
@@ -80,23 +66,7 @@ export function createApp(agents: AgentRegistry, features: readonly (FeatureRout
   // Before the platform's: some have a name where those have an id.
   for (const routes of features.flatMap((feature) => feature.routes?.(() => ({ fetch: app.fetch, operations })) ?? []))
     open.route('/', routes)
-  const app = open
-    .route('/', healthReportRoutes)
-    .route('/', eventRoutes)
-    .route('/', scopeEventRoutes)
-    .route('/', scopeRoutes)
-    .route('/', socketRoutes)
-    .route('/', pullRoutes)
-    .route('/', timerRoutes)
-    .route('/', artifactListRoutes)
-    .route('/', artifactRegisterRoutes)
-    .route('/', reflexRoutes)
-    .route('/', artifactStateRoutes)
-    .route('/', skillTestRoutes)
-    .route('/', proposeSkillRoutes)
-    .route('/', deadLetterRoutes)
-    .route('/', waitingWorkRoutes)
-    .route('/', keyRoutes)
+  const app = platformRoutes(open)
   addAgents(app, agents)
   app.onError(handleError)
   app.notFound(notFoundIn(app))

@@ -82,6 +82,14 @@ test('the tarball has the modules, their types, the migrations and the dashboard
   expect(files.filter((file) => /^migrations\/.*\.sql$/.test(file)).toSorted()).toEqual(own.map((file) => `migrations/${file}`).toSorted())
 })
 
+test('the typed client has each path of the description of the API', () => {
+  const declared = readFileSync(path.join(project, 'node_modules/reflex-agents/dist/client/routes.d.ts'), 'utf8')
+  const described = readFileSync('tests/golden/wire/openapi.txt', 'utf8').matchAll(/^(\/\S+) \w+ /gm)
+  const paths = Array.from(described, ([, one = '']) => one.replaceAll(/\{(\w+)\}/g, ':$1'))
+  expect(paths.length).toBeGreaterThan(100)
+  expect(paths.filter((one) => !declared.includes(`"${one}"`))).toEqual([])
+})
+
 test('what its modules import is installed with it, or named as a peer', () => {
   const installed = path.join(project, 'node_modules/reflex-agents')
   const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')) as Record<string, Record<string, string>>

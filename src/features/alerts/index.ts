@@ -12,7 +12,7 @@ const silenceAlert = (silence: { summary: string } | null, hour: number): Alert[
   silence === null ? [] : [{ id: `model-silent:${iso(hour)}`, name: 'model-silent', summary: silence.summary, details: {} }]
 
 /** Conditions of the deployment that somebody should know: found by the sweep, kept, and listed. */
-export const alerts: Feature = {
+export const alerts = {
   name: 'alerts',
   tables: { alerts: table },
   operations: [list],
@@ -20,4 +20,4 @@ export const alerts: Feature = {
   alerts: async (env, { hour }) => [...(await deadLetterAlerts(env, hour)), ...silenceAlert(await modelSilence(storeOf(env)), hour)],
   sweeps: [{ name: 'raising alerts', run: raiseAlerts }],
   forgets: [{ name: 'alerts', kept: 'a year', forget: forgetAlerts }],
-}
+} satisfies Feature

@@ -26,7 +26,7 @@ declare module '../../contract/scope-api.ts' {
 }
 
 /** Questions to a person: on runs of skills, calls of tools, promotions and activations. */
-export const approvals: Feature = {
+export const approvals = {
   name: 'approvals',
   inScope: approvalsInScope,
   calls: {
@@ -41,4 +41,4 @@ export const approvals: Feature = {
   alerts: waitingAlerts,
   sweeps: [{ name: 'expiring approvals', run: (env, now) => expireApprovals(storeOf(env), now) }],
   forgets: [{ name: 'approvals', forget: forgetApprovals }],
-}
+} satisfies Feature

@@ -6,7 +6,7 @@ import { Archive } from './scope/archive.ts'
 import { ArchivedRows } from './scope/archived.ts'
 
 /** Old events and log entries move to a bucket, if `ARCHIVE` is bound. */
-export const archive: Feature = { name: 'archive', inScope: archiveOf }
+export const archive = { name: 'archive', inScope: archiveOf } satisfies Feature
 
 /** Without a bucket, only the manifest of earlier files is left. */
 function archiveOf(scope: Collaborators): ScopeFeature {

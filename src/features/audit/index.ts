@@ -5,11 +5,11 @@ import { list } from './resources.ts'
 import { actions, forgetActions, insertAction } from './store.ts'
 
 /** The changes that people make with their keys: who, when, what. */
-export const audit: Feature = {
+export const audit = {
   name: 'audit',
   tables: { actions },
   operations: [list],
   routes: () => [auditRoutes],
   changed: (env, change) => insertAction(storeOf(env), { ...change, id: crypto.randomUUID() }),
   forgets: [{ name: 'audit', kept: 'a year', forget: forgetActions }],
-}
+} satisfies Feature

@@ -7,7 +7,7 @@ import * as tables from './store/tables.ts'
 import { forgetTelemetry } from './store/telemetry.ts'
 
 /** A deployment whose skills and policy others follow, and those that follow it. */
-export const controlPlane: Feature = {
+export const controlPlane = {
   name: 'control-plane',
   inScope: (scope) => {
     const policy = policyOf(scope)
@@ -18,4 +18,4 @@ export const controlPlane: Feature = {
   health: async (env) => ({ control_plane: await controlPlaneReport(env) }),
   scheduled: followControlPlane,
   forgets: [{ name: 'telemetry', forget: forgetTelemetry }],
-}
+} satisfies Feature

@@ -4,9 +4,9 @@ import { decisionModelProblem } from './models/resolve.ts'
 import { decisionsInScope } from './scope/decisions.ts'
 
 /** Decision models: they answer questions with probabilities, between reflexes and turns. */
-export const decisions: Feature = {
+export const decisions = {
   name: 'decisions',
   inScope: decisionsInScope,
   problem: decisionModelProblem,
   routes: () => [decisionRoutes],
-}
+} satisfies Feature

@@ -9,13 +9,13 @@ import * as tables from './store/tables.ts'
 const MOST_MEASURED = 100
 
 /** Addresses that take the webhooks of other systems, as events. */
-export const hooks: Feature = {
+export const hooks = {
   name: 'hooks',
   tables,
   open: [hookDeliveryRoutes],
   routes: () => [hookRoutes],
   measures: async (env, patterns) => [await deliveries(storeOf(env), patterns)],
-}
+} satisfies Feature
 
 async function deliveries(db: D1Database, patterns: readonly string[]): Promise<Measure> {
   const listed = await listHooks(db, { patterns, after: '', limit: MOST_MEASURED })

@@ -44,7 +44,7 @@ declare module '../../contract/scope-api.ts' {
 }
 
 /** Reflexes and skills that are learned from what the slow path decided. */
-export const learning: Feature = {
+export const learning = {
   name: 'learning',
   routes: () => [learnRoutes, whyRoutes],
   calls: {
@@ -66,4 +66,4 @@ export const learning: Feature = {
   tables,
   sweeps: [{ name: 'starting to learn', run: learnAgain }],
   forgets: [{ name: 'learning runs', kept: 'a year', forget: forgetRuns }],
-}
+} satisfies Feature

@@ -29,7 +29,7 @@ declare module '../../contract/scope-api.ts' {
 }
 
 /** Accounts, and what scopes buy and sell: skills, reflexes and services. */
-export const market: Feature = {
+export const market = {
   name: 'market',
   inScope: marketInScope,
   calls: {
@@ -39,4 +39,4 @@ export const market: Feature = {
   routes: () => [marketRoutes],
   tables: { ...tables, ...ledger_tables },
   ...ledgerInDeployment,
-}
+} satisfies Feature

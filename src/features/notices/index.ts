@@ -12,7 +12,7 @@ declare module '../../contract/scope-api.ts' {
 }
 
 /** Notices to webhooks of what happens in scopes, and of alerts. */
-export const notices: Feature = {
+export const notices = {
   name: 'notices',
   inScope: (scope) => {
     const notices = new Notices(scope)
@@ -20,4 +20,4 @@ export const notices: Feature = {
     return notices
   },
   calls: { raise: async ({ unit, database }, alert) => unit((work) => raise(work, database, alert), CALLER) },
-}
+} satisfies Feature

@@ -27,10 +27,10 @@ declare module '../../contract/scope-api.ts' {
 const askedModels = inEachScope((scope: Collaborators) => new AskedModels(scope))
 
 /** The interfaces of model providers: an agent that exists calls its model through a scope. */
-export const oneUrl: Feature = {
+export const oneUrl = {
   name: 'one url',
   open: [providerRoutes],
   routes: () => [answerRoutes],
   inScope: askedModels,
   calls: { answerModel: (scope, asked) => askedModels(scope).answer(JSON.parse(asked) as AskedOfScope) },
-}
+} satisfies Feature

@@ -16,7 +16,7 @@ declare module '../../contract/scope-api.ts' {
 }
 
 /** Certificates: the proof that a reflex decides as the slow path would. */
-export const proof: Feature = {
+export const proof = {
   name: 'proof',
   inScope: proofInScope,
   calls: { judge: async (scope, event_id, feedback, by) => judge({ ...scope, ...proofOf(scope) }, event_id, feedback, by) },
@@ -27,4 +27,4 @@ export const proof: Feature = {
     { name: 'metrics', kept: 'a year', forget: forgetReflexMetrics },
     { name: 'certificates', kept: 'a year', forget: forgetCertificates },
   ],
-}
+} satisfies Feature

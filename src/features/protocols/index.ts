@@ -3,7 +3,7 @@ import { agUiRoutes } from './http/ag-ui/ag-ui.ts'
 import { protocolRoutes } from './http/routes.ts'
 
 /** A2A, AG-UI and MCP: how other agents and their tools reach a deployment. */
-export const protocols: Feature = {
+export const protocols = {
   name: 'protocols',
   routes: (api) => [agUiRoutes, protocolRoutes(api)],
-}
+} satisfies Feature

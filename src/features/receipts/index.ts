@@ -14,7 +14,7 @@ declare module '../../contract/scope-api.ts' {
 }
 
 /** Signed receipts of traces, which others check without this deployment. */
-export const receipts: Feature = {
+export const receipts = {
   name: 'receipts',
   inScope: linkLog,
   calls: {
@@ -24,4 +24,4 @@ export const receipts: Feature = {
   problem: keyProblem,
   open: [keyRoutes],
   routes: () => [receiptRoutes],
-}
+} satisfies Feature

@@ -3,8 +3,8 @@ import { replayRoutes } from './http/routes.ts'
 import { replay as replayTrace } from './operations/replay.ts'
 
 /** Decides again from a recording, as it was or with changes. */
-export const replay: Feature = {
+export const replay = {
   name: 'replay',
   operations: [replayTrace],
   routes: () => [replayRoutes],
-}
+} satisfies Feature

@@ -18,7 +18,7 @@ const BUCKETS_AT_ONCE = 100
 const MINUTE_MS = 60_000
 
 /** Counts of what scopes did, per scope, reflex and skill. */
-export const statistics: Feature = {
+export const statistics = {
   name: 'statistics',
   inScope: countStatistics,
   operations: [read],
@@ -32,7 +32,7 @@ export const statistics: Feature = {
     { name: 'evicting skills', run: evict },
   ],
   forgets: [{ name: 'statistics', kept: 'by age', forget: forgetStatistics }],
-}
+} satisfies Feature
 
 /** Once an hour: it reads all active skills. */
 async function evict(env: Env, now: number): Promise<number> {

@@ -6,9 +6,9 @@ import { find, list } from './operations/traces.ts'
 import { activityRoutes } from './http/activity.ts'
 
 /** Traces of what followed from an event, and their export as spans. */
-export const traces: Feature = {
+export const traces = {
   name: 'traces',
   inScope: exportSpans,
   operations: [list, find, listActivity],
   routes: () => [traceRoutes, activityRoutes],
-}
+} satisfies Feature

@@ -725,4 +725,7 @@ test('the client knows the routes and their answers', async () => {
   const state = await client.v1.scopes[':scope'].$get({ param: { scope: inPath(scope) } })
   if (!state.ok) throw new Error((await state.json()).detail)
   expect((await state.json()).counters.completed).toBe(1)
+  const waiting = await client.v1.approvals.$get({ query: { scope } })
+  if (waiting.status !== 200) throw new Error(await waiting.text())
+  expect((await waiting.json()).items.map(({ skill_id }) => skill_id)).toEqual([])
 })
