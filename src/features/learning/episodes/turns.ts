@@ -1,4 +1,4 @@
-import { isJsonFields, type JsonFields } from '../../../base/json.ts'
+import { canonicalJson, isJsonFields, type JsonFields } from '../../../base/json.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import {
   actsMissing,
@@ -238,11 +238,21 @@ function decided(
     at: Date.parse(entry.at),
     log_seq: entry.seq,
     models: [...models].sort(),
-    acts: acts.sort((one, other) => one.seq - other.seq),
+    acts: withoutRepeated(acts.sort((one, other) => one.seq - other.seq)),
     approvals,
     ...(blackboard && { blackboard }),
   }
 }
+
+/** A call that failed and was then made again is one decision: the later call. */
+const withoutRepeated = (acts: Placed[]): Placed[] =>
+  acts.filter(
+    ({ act }, place) =>
+      act.ok || act.kind !== 'tool' || !acts.slice(place + 1).some(({ act: later }) => later.ok && isSameCall(later, act)),
+  )
+
+const isSameCall = (one: Placed['act'], other: Placed['act']): boolean =>
+  one.kind === other.kind && one.name === other.name && canonicalJson(one.input) === canonicalJson(other.input)
 
 /** Forgets the oldest, which has no end in the log. */
 function forgetOldest(open: Map<string, unknown>): void {
