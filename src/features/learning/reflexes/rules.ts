@@ -1,4 +1,4 @@
-import { and, type Bits, bitsOf, count, countBoth, or, without } from './facts/bits.ts'
+import { and, type Bits, bitsOf, count, countBoth, emptyBits, or, without } from './facts/bits.ts'
 import { type Condition, type Literal, pathKey } from './facts/condition.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Steps } from '../../../base/steps.ts'
@@ -28,7 +28,12 @@ const MOST_SHARED = 3
 const MOST_ABSENT = 16
 
 type Candidate = { literal: Literal; bits: Bits; support: number }
-type Candidates = { plain: readonly Candidate[]; differences: readonly Candidate[] }
+type Candidates = { plain: readonly Candidate[]; differences: readonly Candidate[]; seen: Seen }
+/**
+ * `texts`: some events have texts that are no value of few. `listed`: the fields of items that have
+ * few values, which guards know.
+ */
+type Seen = { texts: boolean; listed: ReadonlySet<string> }
 
 /**
  * Rules for one decision, each of which holds by itself (CN2's unordered rules). A rule has to save
@@ -37,7 +42,7 @@ type Candidates = { plain: readonly Candidate[]; differences: readonly Candidate
 export function* rulesFor({ matrix, taught, positive, crowd }: Problem): Steps<Rule[]> {
   const all = candidatesFor(matrix, taught)
   const isDifference = ({ literal: { condition } }: Candidate): boolean => 'minus' in condition
-  const candidates = { plain: all.filter((one) => !isDifference(one)), differences: all.filter(isDifference) }
+  const candidates = { plain: all.filter((one) => !isDifference(one)), differences: all.filter(isDifference), seen: seenIn(all, taught) }
   const own = and(positive, taught)
   const others = without(taught, positive)
   const ownCount = count(own)
@@ -56,6 +61,32 @@ export function* rulesFor({ matrix, taught, positive, crowd }: Problem): Steps<R
   }
   return rules
 }
+
+function seenIn(all: readonly Candidate[], taught: Bits): Seen {
+  const said = new Map<string, Bits>()
+  const valued = new Map<string, Candidate[]>()
+  const items = new Map<string, number>()
+  for (const candidate of all) {
+    const { condition, holds } = candidate.literal
+    if (!holds || !('path' in condition)) continue
+    const key = pathKey(condition.path)
+    if (condition.is === 'says') said.set(key, or(said.get(key) ?? emptyBits(taught.length * 32), candidate.bits))
+    if (condition.is === 'equal') valued.set(key, [...(valued.get(key) ?? []), candidate])
+    if (condition.is === 'contains' && condition.of !== undefined) items.set(itemKey(condition), (items.get(itemKey(condition)) ?? 0) + 1)
+  }
+  const isText = ([key, bits]: [string, Bits]): boolean => {
+    const values = valued.get(key) ?? []
+    return (
+      values.length > MOST_LISTED ||
+      values.reduce((open, { bits: own }) => without(open, own), and(bits, taught)).some((word) => word !== 0)
+    )
+  }
+  return { texts: [...said].some(isText), listed: new Set([...items].flatMap(([key, values]) => (values <= MOST_LISTED ? [key] : []))) }
+}
+
+/** So many values are known to a guard. */
+const MOST_LISTED = 12
+const itemKey = ({ path, of }: Extract<Condition, { is: 'contains' }>): string => `${pathKey(path)} ${of}`
 
 /** Each feature as it is, and counts and fields also negated. */
 function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
@@ -111,11 +142,10 @@ function* grow(candidates: Candidates, open: Bits, others: Bits, { bitsEach, pri
   let right = countBoth(covered, open)
   let wrong = countBoth(covered, others)
   let best: SavingRule | null = null
-  const hasTexts = candidates.plain.some(({ literal }) => literal.condition.is === 'says')
   const literals: Literal[] = first ? [first.literal] : []
   while (literals.length < MOST_LITERALS && wrong > 0) {
     yield
-    const state: RuleState = { open: and(open, covered), others: and(others, covered), right, wrong, hasTexts, matrix }
+    const state: RuleState = { open: and(open, covered), others: and(others, covered), right, wrong, seen: candidates.seen, matrix }
     const step = nextStep(candidates, literals, state)
     if (step === null) break
     literals.push(step.literal)
@@ -129,7 +159,7 @@ function* grow(candidates: Candidates, open: Bits, others: Bits, { bitsEach, pri
   return best
 }
 
-type RuleState = { open: Bits; others: Bits; right: number; wrong: number; hasTexts: boolean; matrix: Matrix }
+type RuleState = { open: Bits; others: Bits; right: number; wrong: number; seen: Seen; matrix: Matrix }
 
 /** FOIL's gain; none where too few episodes are left, or no other decision is left out. */
 const gainFrom = ({ right, wrong }: Pick<RuleState, 'right' | 'wrong'>) => {
@@ -157,14 +187,14 @@ function nextStep(candidates: Candidates, literals: readonly Literal[], state: R
 }
 
 function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], state: RuleState): Candidate | null {
-  const { open, others, right, wrong, hasTexts } = state
+  const { open, others, right, wrong, seen } = state
   const most = -Math.log2(right / (right + wrong))
   const gainOf = gainFrom(state)
   let best: Candidate | null = null
   let best_gain = 0
   for (const candidate of candidates) {
     const kept = countBoth(candidate.bits, open)
-    if (kept < LEAST_OF_RULE || kept * most <= best_gain || !isClosed(candidate.literal, literals, hasTexts)) continue
+    if (kept < LEAST_OF_RULE || kept * most <= best_gain || !isClosed(candidate.literal, literals, seen)) continue
     const gain = gainOf({ right: kept, wrong: countBoth(candidate.bits, others) }) * (candidate.literal.holds ? 1 : 0.9)
     if (gain > best_gain) [best, best_gain] = [candidate, gain]
   }
@@ -174,16 +204,14 @@ function bestStep(candidates: readonly Candidate[], literals: readonly Literal[]
 /**
  * A rule must not fit what nobody has seen: a word may only be missing from a text that another
  * word was found in, and where events have texts neither a low count nor the order of two numbers
- * says anything without a word. A flag that does not hold is false or missing. A field of items
- * needs any word.
+ * says anything without a word. A flag that does not hold is false or missing.
  */
-function isClosed({ condition, holds }: Literal, literals: readonly Literal[], hasTexts: boolean): boolean {
+function isClosed({ condition, holds }: Literal, literals: readonly Literal[], { texts, listed }: Seen): boolean {
   if ((holds && !('minus' in condition)) || isFlag(condition)) return true
-  if (condition.is === 'at_least') return !hasTexts || literals.some((literal) => literal.holds && isNamed(literal.condition))
+  if (condition.is === 'at_least') return !texts || literals.some((literal) => literal.holds && isNamed(literal.condition))
   if (condition.is === 'follows') return literals.some((literal) => literal.holds)
   // A guard knows the values of such fields.
-  if (condition.is === 'contains' && condition.of !== undefined)
-    return literals.some((literal) => literal.holds && isNamed(literal.condition))
+  if (condition.is === 'contains' && listed.has(itemKey(condition))) return true
   const key = pathKey(condition.path)
   return literals.some(
     (literal) => literal.holds && isNamed(literal.condition) && 'path' in literal.condition && pathKey(literal.condition.path) === key,
