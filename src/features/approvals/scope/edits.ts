@@ -49,6 +49,10 @@ async function callFlaw({ toolbox, effects }: EditParts, asked: AnchoredCall, ed
   const edited = withoutTaken(definition, { ...input, ...edits }, edits)
   const parsed = definition.input.safeParse(edited)
   if (!parsed.success) return `it does not fit the input of ${tool}: ${z.prettifyError(parsed.error)}`
+  // A schema drops what it does not know: a misspelt name would leave the argument as it was.
+  const known = { ...input, ...(isJsonFields(parsed.data) && parsed.data) }
+  const unknown = Object.keys(edits).find((name) => !Object.hasOwn(known, name))
+  if (unknown !== undefined) return `${tool} has no argument ${unknown}`
   try {
     effectInput({ tool, definition, input: edited })
   } catch (error) {

@@ -198,6 +198,22 @@ describe('a call that is approved with other inputs', () => {
     expect(refused.body.detail).toContain('it does not fit the input of http.mail.send')
   })
 
+  test('is not approved with an argument whose name its tool does not know', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ anchors: [{ name: 'the vault', match: ['vault'] }] }, 'ops')
+    behaviours.set(scope, async (_, deps) => {
+      await deps.call('act', { text: 'vault' }).catch(() => {})
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'hello'))
+    const first = async () => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items[0]
+    const { id } = await until(first, 'a person is asked')
+    const refused = await approve(id, { txt: 'y' })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('act has no argument txt')
+    expect(did(scope)).toEqual([])
+  })
+
   test('gives origin user to the condition of a manifest', async () => {
     const { scope, id } = await asked()
     await approve(id, { to: 'bob@example.com' })
