@@ -231,23 +231,20 @@ export function demandCoverage(principal: Principal, events: readonly Pick<Event
 
 /** Sets `scope` from the path's `:scope`, if it is valid and the key covers it. */
 export const scopeParam = createMiddleware<AuthEnv>(async (c, next) => {
-  c.set(
-    'scope',
-    covered(c.var.principal, c.req.param('scope'), 'The scope in the path is not valid. Percent-encode it: team-a/x is team-a%2Fx.'),
-  )
+  c.set('scope', covered(c.var.principal, c.req.param('scope'), 'The scope in the path is not valid'))
   await next()
 })
 
 export const scopeQuery = createMiddleware<AuthEnv>(async (c, next) => {
-  c.set('scope', covered(c.var.principal, c.req.query('scope') ?? DEFAULT_SCOPE, 'The scope in the query is not valid.'))
+  c.set('scope', covered(c.var.principal, c.req.query('scope') ?? DEFAULT_SCOPE, 'The scope in the query is not valid'))
   await next()
 })
 
-function covered(principal: Principal, name: string | undefined, detail: string): string {
+function covered(principal: Principal, name: string | undefined, what: string): string {
   const parsed = scopeName.safeParse(name)
   if (!parsed.success) {
     const errors = parsed.error.issues.map(({ message }) => ({ path: 'scope', message }))
-    throw refusal('invalid-scope', detail, { errors })
+    throw refusal('invalid-scope', `${what}: ${errors[0]?.message} (in an address, team-a/x is team-a%2Fx).`, { errors })
   }
   if (!coversScope(principal, parsed.data)) throw forbidden(`The key ${principal.name} does not cover the scope ${parsed.data}.`)
   return parsed.data
