@@ -16,15 +16,21 @@ const GONE_MS = 5000
 /** The time between two looks for a free place, and for how long a request looks. */
 const LOOK_MS = 20
 const MOST_WAITED_MS = 10_000
+/** A request waits so long, and has its place so long, before the place is called back. */
+const CALLED_MS = 3000
 
 export type ComputingLimits = {
   /** Units that one key may spend in a minute. */
   units_per_minute: number
-  /** Requests of one key, and of all keys, that compute at once. */
-  at_once: { key: number; all: number }
+  /**
+   * Requests of one key, and of all keys, that compute at once. `most`: the bound for a key that
+   * computes nothing yet, and has spent less in the minute than each key that computes.
+   */
+  at_once: { key: number; all: number; most: number }
 }
 type Clock = { now: () => number; wait: (ms: number) => Promise<unknown> }
 type Account = { since: number; spent: number }
+type Waiting = { key: string; since: number }
 export type ComputingRefusal = { ok: false; reason: 'spent' | 'busy'; retry_s: number }
 
 /**
@@ -37,6 +43,8 @@ export class ComputingShares {
   readonly #clock: Clock
   readonly #accounts = new Map<string, Account>()
   readonly #open = new Map<Computing, string>()
+  /** In the order of their arrival. */
+  readonly #waiting = new Set<Waiting>()
 
   constructor(limits: ComputingLimits, clock: Clock) {
     this.#limits = limits
@@ -49,10 +57,16 @@ export class ComputingShares {
     const account = this.#accountOf(key)
     const left_ms = account.since + MINUTE_MS - now()
     if (account.spent >= this.#limits.units_per_minute) return { ok: false, reason: 'spent', retry_s: Math.ceil(left_ms / 1000) }
-    const ends = now() + MOST_WAITED_MS
-    while (!this.#hasPlace(key)) {
-      if (now() >= ends) return { ok: false, reason: 'busy', retry_s: 1 }
-      await wait(LOOK_MS)
+    const waiting: Waiting = { key, since: now() }
+    this.#waiting.add(waiting)
+    try {
+      while (!this.#mayEnter(waiting)) {
+        if (now() >= waiting.since + MOST_WAITED_MS) return { ok: false, reason: 'busy', retry_s: 1 }
+        if (now() >= waiting.since + CALLED_MS) this.#callBack(waiting)
+        await wait(LOOK_MS)
+      }
+    } finally {
+      this.#waiting.delete(waiting)
     }
     const parts = { clock: this.#clock, others: () => this.#open.size - 1, leave: () => this.#open.delete(computing) }
     const computing: Computing = new Computing({
@@ -64,13 +78,38 @@ export class ComputingShares {
     return { ok: true, computing }
   }
 
-  /** A request that was cut off does not leave: its place lapses. */
-  #hasPlace(key: string): boolean {
-    const { key: of_key, all } = this.#limits.at_once
+  /**
+   * The next place is for the key with the fewest places, then for the one that has spent least. A
+   * request that was cut off does not leave: its place lapses.
+   */
+  #mayEnter(waiting: Waiting): boolean {
+    const { key: of_key, all, most } = this.#limits.at_once
     const lapsed = this.#clock.now() - GONE_MS
     for (const computing of this.#open.keys()) if (computing.rested_at < lapsed) this.#open.delete(computing)
-    const own = [...this.#open.values()].filter((one) => one === key)
-    return own.length < of_key && this.#open.size < all
+    const next = [...this.#waiting].filter(({ key }) => this.#placesOf(key) < of_key).toSorted((one, other) => this.#order(one, other))
+    if (next[0] !== waiting) return false
+    const { key } = waiting
+    const { spent } = this.#accountOf(key)
+    const isLeast = this.#placesOf(key) === 0 && [...this.#open.values()].every((other) => spent < this.#accountOf(other).spent)
+    return this.#open.size < (isLeast ? most : all)
+  }
+
+  /** Has the key that spent most give up a place to one that computes nothing, and spent less. */
+  #callBack({ key }: Waiting): void {
+    if (this.#placesOf(key) > 0 || [...this.#open.keys()].some(({ called }) => called)) return
+    const spent = (one: string) => this.#accountOf(one).spent
+    const since = this.#clock.now() - CALLED_MS
+    const held = [...this.#open].filter(([{ began_at }, other]) => began_at <= since && spent(other) > spent(key))
+    const [most] = held.toSorted(([, one], [, other]) => spent(other) - spent(one))
+    if (most) most[0].called = true
+  }
+
+  #placesOf(key: string): number {
+    return [...this.#open.values()].filter((one) => one === key).length
+  }
+
+  #order({ key: one }: Waiting, { key: other }: Waiting): number {
+    return this.#placesOf(one) - this.#placesOf(other) || this.#accountOf(one).spent - this.#accountOf(other).spent
   }
 
   #accountOf(key: string): Account {
@@ -86,6 +125,9 @@ type ComputingParts = { clock: Clock; left: () => number; spend: (units: number)
 
 export class Computing {
   rested_at: number
+  readonly began_at: number
+  /** Another key needs the place: nothing is left to this one. */
+  called = false
   readonly #parts: ComputingParts
   #units = 0
   #steps = 0
@@ -93,12 +135,13 @@ export class Computing {
 
   constructor(parts: ComputingParts) {
     this.#parts = parts
-    this.rested_at = parts.clock.now()
+    this.began_at = parts.clock.now()
+    this.rested_at = this.began_at
   }
 
   /** Units that the key may still spend in this minute. */
   get left(): number {
-    return this.#parts.left()
+    return this.called ? 0 : this.#parts.left()
   }
 
   spend(units: number): void {

@@ -21,7 +21,9 @@ export class BoundedSandbox implements Sandbox {
     const stopped = this.#stopped.get(program.hash) ?? 0
     if (stopped >= MOST_STOPPED) throw new Unrecorded(`a limit stopped the reflex in ${stopped} runs of this replay, which runs it no more`)
     if (this.#computing.left <= 0)
-      throw new Unrecorded('the key has used up what it may compute in a minute: replay a shorter range, or try again in a minute')
+      throw new Unrecorded(
+        'the key has used up what it may compute in a minute, or gave its place to another key: replay a shorter range, or try again in a minute',
+      )
     const run = this.#sandbox.run(program, context)
     this.#computing.spend(run.fuel + FUEL_PER_RUN)
     if (run.reason === 'limit') this.#stopped.set(program.hash, stopped + 1)

@@ -8,7 +8,7 @@ import { tooMany } from '../problems/refusals.ts'
 const UNITS_PER_MINUTE = 4_000_000_000
 
 const shares = new ComputingShares(
-  { units_per_minute: UNITS_PER_MINUTE, at_once: { key: 2, all: 3 } },
+  { units_per_minute: UNITS_PER_MINUTE, at_once: { key: 2, all: 3, most: 5 } },
   { now: () => Date.now(), wait: (ms) => scheduler.wait(ms) },
 )
 

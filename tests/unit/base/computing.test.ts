@@ -8,7 +8,7 @@ function shared() {
     time.waits.push(ms)
     time.now += ms
   }
-  const limits = { units_per_minute: 10_000_000, at_once: { key: 2, all: 3 } }
+  const limits = { units_per_minute: 10_000_000, at_once: { key: 2, all: 3, most: 5 } }
   return { time, shares: new ComputingShares(limits, { now: () => time.now, wait }) }
 }
 
@@ -98,4 +98,74 @@ test('the place of a request that was cut off lapses', async () => {
   await entered(shares, 'a')
   time.now += 6000
   expect((await shares.enter('a')).ok).toBe(true)
+})
+
+test('a key that has spent less than all that compute waits for no place, until there are too many', async () => {
+  const { time, shares } = shared()
+  const busy = await Promise.all(['a', 'b', 'c'].map((key) => entered(shares, key)))
+  for (const computing of busy) computing.spend(1000)
+  const fourth = await entered(shares, 'd')
+  fourth.spend(10)
+  await entered(shares, 'e')
+  expect(time.waits).toEqual([])
+  await shares.enter('f')
+  expect(time.waits.length).toBeGreaterThan(0)
+})
+
+test('the next place is for a key without one, then for the one that has spent least, however long others wait', async () => {
+  const time = { now: 0, looks: [] as (() => void)[] }
+  const wait = (ms: number) => new Promise<void>((resolve) => time.looks.push(() => ((time.now += ms / 100), resolve())))
+  const limits = { units_per_minute: 10_000_000, at_once: { key: 2, all: 3, most: 3 } }
+  const shares = new ComputingShares(limits, { now: () => time.now, wait })
+  const look = async () => {
+    for (const one of time.looks.splice(0)) one()
+    await new Promise((resolve) => setTimeout(resolve, 0))
+  }
+  const places = await Promise.all(['a', 'a', 'b'].map((key) => entered(shares, key)))
+  for (const computing of places) computing.spend(1000)
+  const order: string[] = []
+  const waits = ['b', 'b', 'c', 'd'].map(async (key) => {
+    const computing = await entered(shares, key)
+    computing.spend(key === 'c' ? 500 : 100)
+    order.push(key)
+    return computing
+  })
+  await look()
+  expect(order).toEqual([])
+  for (const count of [1, 2, 3]) {
+    places[count - 1]?.leave()
+    await look()
+    expect(order).toHaveLength(count)
+  }
+  expect(order).toEqual(['c', 'd', 'b'])
+  ;(await waits[2])?.leave()
+  await look()
+  expect(order).toEqual(['c', 'd', 'b', 'b'])
+})
+
+test('the key that computed most ends early where another one without a place has waited for three seconds', async () => {
+  const time = { now: 0 }
+  const limits = { units_per_minute: 10_000_000, at_once: { key: 2, all: 3, most: 3 } }
+  const places: Computing[] = []
+  const wait = async (ms: number) => {
+    time.now += ms
+    for (const one of places) {
+      one.rested_at = time.now
+      if (one.left === 0) one.leave()
+    }
+  }
+  const shares = new ComputingShares(limits, { now: () => time.now, wait })
+  for (const [key, units] of [
+    ['a', 100],
+    ['b', 300],
+    ['c', 200],
+  ] as const) {
+    const one = await entered(shares, key)
+    one.spend(units)
+    places.push(one)
+  }
+  await entered(shares, 'd')
+  expect(time.now).toBeGreaterThanOrEqual(3000)
+  expect(time.now).toBeLessThan(3100)
+  expect(places.map(({ called }) => called)).toEqual([false, true, false])
 })
