@@ -147,3 +147,32 @@ test.each([
   const { saw } = episode(1, { type: 'note', 'a b': 1, meta: { size: 7 } }, [])
   expect(guardWords(condition, saw)).toBe(words)
 })
+
+describe('an explanation in words', () => {
+  const first = (count: number, decide: (index: number) => [Record<string, unknown> & { type: string }, EpisodeAct[]]): string =>
+    learnReflexes(history(count, decide as typeof desk)).reflexes.find(({ acts }) => acts.length > 0)?.code ?? ''
+
+  test('says which output an argument is', () => {
+    const code = first(200, (index) => {
+      const found = call('find', { mail: `m${index}` }).map((act) => ({ ...act, output: { customer: { id: `c${index}` } } }))
+      return index % 2 ? [{ type: 'form', mail: `m${index}` }, [...found, ...call('open', { id: `c${index}` })]] : [{ type: 'seen' }, []]
+    })
+    expect(ask(code, { type: 'form', mail: 'm7' }).would).toBe(
+      'call find {"mail":"m7"}, then call open {"id":"(customer.id of what find returns)"}',
+    )
+  })
+
+  const battery = { kind: 'battery' }
+  test.each<[name: string, fields: (index: number) => Record<string, unknown>, words: string]>([
+    [
+      'an item of a list',
+      (index) => ({ lines: index % 2 ? [{ kind: 'map' }, battery] : [{ kind: 'map' }] }),
+      'lines has an item whose kind is "battery"',
+    ],
+    ['a word of a text', (index) => ({ line: `some ${index} ${index % 2 ? 'acid' : 'cups'} here` }), 'line says "'],
+    ['an amount', (index) => ({ price: `${(index % 2 ? 70 : 2) + (index % 40)}.50 EUR` }), 'price >= 71.5'],
+  ])('names %s', (_, fields, words) => {
+    const code = first(200, (index) => [{ type: 'seen', ...fields(index) }, index % 2 ? call('act', { by: 1 }) : []])
+    expect(ask(code, { type: 'seen', ...fields(151) }).reasons.join()).toContain(words)
+  })
+})

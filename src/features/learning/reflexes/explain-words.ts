@@ -1,9 +1,11 @@
+import { isJsonFields } from '../../../base/json.ts'
 import { decisionWords } from '../contract/decision-words.ts'
 import { type Action, actionsIn, parseAction } from '../../../contract/action.ts'
 import type { Points, ProgramWhy, Side } from '../contract/why.ts'
 import type { Saw } from '../episode.ts'
 import { type Explained, type Explaining, unquoted } from './explain.ts'
 import { valueAt } from './facts/condition.ts'
+import { partAt } from './facts/readings.ts'
 import { wordsOf } from './facts/text.ts'
 import { unpackScorer } from './scorer/pack.ts'
 import { namedPieces, type PieceName } from './scorer/pieces.ts'
@@ -22,12 +24,31 @@ export function whyOf(program: Explaining, weights: string | null, found: Explai
 }
 
 const actionWords = (action: Action): string => {
-  const words = actionsIn(action).map((one) => {
+  const acts = actionsIn(action)
+  const sequence = action.action_type === 'sequence' ? action.acts : []
+  const words = acts.map((act, place) => {
+    const own = sequence[place]
+    const one = withUses(act, own && 'uses' in own ? (own.uses ?? []) : [], acts)
     if (one.action_type === 'call_tool') return `call ${one.tool} ${JSON.stringify(one.args)}`
     const { action_type, ...rest } = one
     return action_type === 'ignore' ? 'do nothing' : `${action_type.replaceAll('_', ' ')} ${JSON.stringify(rest)}`
   })
   return shortened(words.join(', then '), LONGEST)
+}
+
+type Use = { at: string; output: number; path: string }
+
+/** An act whose arguments from outputs say where they come from, in place of null. */
+function withUses(act: Action, uses: readonly Use[], acts: readonly Action[]): Action {
+  const copy = structuredClone(act)
+  for (const { at, output, path } of uses) {
+    const names = at.slice(1).split('/')
+    const holder = partAt(copy, names.slice(0, -1))
+    const from = acts[output]
+    const name = from?.action_type === 'call_tool' ? from.tool : `act ${output + 1}`
+    if (isJsonFields(holder)) holder[names.at(-1) ?? ''] = `(${path.slice(1).replaceAll('/', '.')} of what ${name} returns)`
+  }
+  return copy
 }
 
 type Read = { points: Points | null; saw: Saw; acts: boolean }
@@ -96,9 +117,34 @@ export function guardWords(condition: string, saw: Saw): string {
 const pathIn = (code: string): string[] =>
   Array.from(code.slice('context'.length).matchAll(/\??\.(\w+)|\['([^']*)'\]/g), ([, name, quoted]) => name ?? unquoted(quoted ?? ''))
 
+const QUOTED = String.raw`('[^']*'|-?[\d.e+-]+|true|false)`
+const [ITEM, OF_ITEMS, NUMBER, SAYS] = [
+  new RegExp(String.raw`(!?)\bhas\((${PATH}), ${QUOTED}(?:, '([^']*)')?\)`, 'g'),
+  new RegExp(String.raw`\b(sum|most|least)Of\((${PATH}), '([^']*)'\)`, 'g'),
+  new RegExp(String.raw`\((?:amountIn\()?((?:sum of |most of |least of )?${PATH})\)? \?\? 0\)`, 'g'),
+  new RegExp(String.raw`(!?)(${PATH}) says '(?:(\^) )?([^']*)'`, 'g'),
+]
+
+/** The functions of learned code in words. */
+const saidOf = (code: string): string =>
+  code
+    .replaceAll(
+      ITEM,
+      (_, not: string, path: string, item: string, of?: string) =>
+        `${path} has ${not ? 'no' : 'an'} item ${of === undefined ? '' : `whose ${of} is `}${item}`,
+    )
+    .replaceAll(OF_ITEMS, (_, of: string, path: string, name: string) => `${of} of ${path}.${name}`)
+    .replaceAll(NUMBER, (_, read: string) => read)
+    .replaceAll(
+      SAYS,
+      (_, not: string, path: string, first: string | undefined, words: string) =>
+        `${path} ${not ? 'does not ' : ''}${first ? 'begin' : 'say'}${not ? '' : 's'}${first ? ' with' : ''} '${words}'`,
+    )
+    .replaceAll('typeBefore(context)', 'the type of the last event of another type')
+
 /** Code as people read it. */
 function readable(code: string): string {
-  const parts = code.split(/('[^']*')/)
+  const parts = saidOf(code).split(/('[^']*')/)
   const words = parts.map((part) =>
     part.startsWith("'") ? JSON.stringify(unquoted(part.slice(1, -1))) : part.replaceAll(/context\.(?:event\.)?/g, ''),
   )

@@ -41,10 +41,22 @@ export function explaining(program: string): Explaining | null {
   const weights = 'weights' in parts ? parts.weights : null
   return {
     code: weights === null ? text : withWeights(text, weights),
-    marks,
+    marks: marks.map((mark) => withPaths(mark, lines)),
     decisions: decisionsIn(lines),
     columns: columnsIn(lines),
   }
+}
+
+const TEXT = /^ {2}const (text\d*) = ` \$\{wordsOf\((.*)\)\.join\(' '\)\} `$/
+
+/** A condition with the fields whose words it asks about, in place of the names of their texts. */
+function withPaths(mark: string, lines: readonly string[]): string {
+  const paths = new Map(
+    lines.flatMap((line) => (TEXT.exec(line) ? [[TEXT.exec(line)?.[1] ?? '', TEXT.exec(line)?.[2] ?? ''] as const] : [])),
+  )
+  return mark.replaceAll(/\b(text\d*)\.includes\(' ([^']*) '\)/g, (code, name: string, words: string) =>
+    paths.has(name) ? `${paths.get(name)} says '${words}'` : code,
+  )
 }
 
 /** The conditions of several lines, which end before the line `at`. */
