@@ -47,6 +47,13 @@ const domains: [name: string, domain: Domain][] = [
       is: (index) => mixed(index, 4) < 3 && someKinds(index).every(({ kind }) => kind !== 'battery'),
     },
   ],
+  [
+    'a field that is missing in most events',
+    {
+      fields: (index) => ({ due: mixed(index, 30), ...(mixed(index, 4) === 0 && { hold: index % 2 ? 'yes' : index }) }),
+      is: (index) => mixed(index, 30) > 14 && mixed(index, 4) !== 0,
+    },
+  ],
   ['a field of an item of a list', { fields: (index) => ({ lines: kinds(index) }), is: (index) => mixed(index, 3) === 0 }],
   [
     'the sum of a number over the items of a list',
@@ -104,5 +111,14 @@ describe('a decision is learned from', () => {
     const { code = '' } = learnReflexes(taught).reflexes.find(({ decision: key }) => key.includes('act')) ?? {}
     expect(code.match(/return act\(context\)/g)).toHaveLength(1)
     expect(code).toContain("if (hasOther(context.event.lines, 'kind', ['book', 'glass', 'map', 'toy'])) return null")
+  })
+
+  test('not the day of an event, which does not come again', async () => {
+    const seen = (day: string, index: number) => ({ type: 'seen', day, state: index % 2 ? 'open' : 'shut' })
+    const taught = Array.from({ length: 300 }, (_, index) =>
+      episode(index, seen(`2026-03-0${1 + (index % 3)}`, index), index % 2 ? call('act', { by: 1 }) : []),
+    )
+    const later = [1, 2].map((index) => episode(1000 + index, seen('2026-03-04', index), []))
+    expect(await actionsOnEach(taught, later)).toMatchObject([[{ action_type: 'call_tool' }], [{ action_type: 'ignore' }]])
   })
 })

@@ -2,7 +2,7 @@ import { isJsonFields, type Json } from '../../../base/json.ts'
 import type { Episode } from '../episode.ts'
 import { pathCode, pathKey, valueAt } from './facts/condition.ts'
 import { leavesOf } from './facts/facts.ts'
-import { MOST_ITEMS } from './facts/readings.ts'
+import { dayOf, MOST_ITEMS } from './facts/readings.ts'
 import { quote } from './facts/text.ts'
 
 export type RuleGuard =
@@ -65,6 +65,8 @@ export function guardsOf(own: readonly Episode[], all: readonly Episode[]): Rule
       if (typeof value === 'string' || typeof value === 'boolean' || value === null) counts.set(value, (counts.get(value) ?? 0) + 1)
       if (counts.size > MOST_VALUES) break
     }
+    // A day does not come again.
+    if ([...counts.keys()].some((value) => dayOf(value) !== undefined)) continue
     const values = [...counts.keys()].sort((one, other) => (String(one) < String(other) ? -1 : 1))
     const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
     if (

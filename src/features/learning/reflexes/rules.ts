@@ -204,10 +204,11 @@ function bestStep(candidates: readonly Candidate[], literals: readonly Literal[]
 /**
  * A rule must not fit what nobody has seen: a word may only be missing from a text that another
  * word was found in, and where events have texts neither a low count nor the order of two numbers
- * says anything without a word. A flag that does not hold is false or missing.
+ * says anything without a word. A flag that does not hold is false or missing, and
+ * a field may be missing.
  */
 function isClosed({ condition, holds }: Literal, literals: readonly Literal[], { texts, listed }: Seen): boolean {
-  if ((holds && !('minus' in condition)) || isFlag(condition)) return true
+  if ((holds && !('minus' in condition)) || isFlag(condition) || condition.is === 'present') return true
   if (condition.is === 'at_least') return !texts || literals.some((literal) => literal.holds && isNamed(literal.condition))
   if (condition.is === 'follows') return literals.some((literal) => literal.holds)
   // A guard knows the values of such fields.

@@ -57,6 +57,7 @@ function conditionWords(condition: Condition, not: string): string {
   const name = nameOfPath(condition.is === 'contains' && condition.of !== undefined ? [...condition.path, condition.of] : condition.path)
   if (condition.is === 'equal') return `${name} is ${not}${quoted(condition.value)}`
   if (condition.is === 'at_least') return `${numberWords(condition)} ${not === '' ? 'at least' : 'below'} ${boundWords(condition)}`
+  if (condition.is === 'present') return `${name} is ${not}there`
   if (condition.is === 'contains') return `${name} has ${not}${quoted(condition.value)}`
   if (condition.is === 'begins') return `${name} has ${not}a word that begins with "${condition.letters}"`
   return `${name} says ${not}"${cut(condition.words)}"`

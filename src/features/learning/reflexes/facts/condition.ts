@@ -17,6 +17,8 @@ export type Condition =
   | { is: 'at_least'; path: ContextPath; minus?: ContextPath; value: number }
   /** `of`: the field of an item; without it the item itself. */
   | { is: 'contains'; path: ContextPath; of?: string; value: string | number | boolean }
+  /** The event has such a field. */
+  | { is: 'present'; path: ContextPath }
   /** A word, or two in a row. */
   | { is: 'says'; path: ContextPath; words: string }
   /** A word of more letters begins with these. */
@@ -76,6 +78,8 @@ export function conditionCode({ condition, holds }: Literal, texts: TextNames): 
       const value = numberCode(condition)
       return holds ? `${value} >= ${condition.value}` : `!(${value} >= ${condition.value})`
     }
+    case 'present':
+      return `${pathCode(condition.path)} ${holds ? '!==' : '==='} undefined`
     case 'contains':
       return `${holds ? '' : '!'}has(${pathCode(condition.path)}, ${scalar(condition.value)}${condition.of === undefined ? '' : `, ${quote(condition.of)}`})`
     case 'says':

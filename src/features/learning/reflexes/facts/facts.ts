@@ -88,9 +88,12 @@ export function daysOf({ event }: Saw, { leaves }: Leaves): { path: ContextPath;
 
 /** Calls `visit` with each condition that holds, numbers aside. */
 export function eachFact(saw: Saw, { leaves, lists }: Leaves, visit: (condition: Condition) => void): void {
+  for (const name of Object.keys(saw.event)) if (!NAMING.has(name) && name !== 'type') visit({ is: 'present', path: ['event', name] })
   for (const { path, value } of leaves) {
     if (typeof value === 'number') continue
-    if (typeof value !== 'string' || value.length <= LONGEST_VALUE) visit({ is: 'equal', path, value })
+    // A day does not come again: only its distance from another one says something.
+    const isValue = typeof value !== 'string' || (value.length <= LONGEST_VALUE && dayOf(value) === undefined)
+    if (isValue) visit({ is: 'equal', path, value })
     if (typeof value === 'string') eachWord(path, value, visit)
   }
   for (const { path, of, items } of lists) {

@@ -2,6 +2,7 @@ import type { Steps } from '../../../../base/steps.ts'
 import type { Saw } from '../../episode.ts'
 import { type ContextPath, pathKey, REPEATS, valueAt } from '../facts/condition.ts'
 import { leavesOf, readingsOf } from '../facts/facts.ts'
+import { dayOf } from '../facts/readings.ts'
 import { repeatsOf } from '../facts/repeats.ts'
 
 /** A value of a context that trees may ask about. */
@@ -154,7 +155,8 @@ function* taughtIn(saws: readonly Saw[]): Steps<Map<string, Taught>> {
       else {
         const hour = hourIn(value)
         if (hour !== undefined) add({ is: 'hour', path }, index, hour)
-        if (typeof value !== 'string' || value.length <= LONGEST_VALUE) add({ is: 'category', path }, index, value)
+        if (dayOf(value) === undefined && (typeof value !== 'string' || value.length <= LONGEST_VALUE))
+          add({ is: 'category', path }, index, value)
       }
     }
   }

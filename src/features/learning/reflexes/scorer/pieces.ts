@@ -5,10 +5,7 @@ import { isAskedItem, type Leaf, leavesOf, LONGEST_VALUE, MOST_DEPTH, MOST_ITEMS
 import { WORDS_SOURCE, wordsOf } from '../facts/text.ts'
 
 /** A piece in words. `spells`: some letters in a row of a word, whose ends are spaces. */
-export type PieceName =
-  | Exclude<Condition, { is: 'at_least' } | { is: 'begins' }>
-  | { is: 'spells'; path: ContextPath; letters: string }
-  | { is: 'present'; path: ContextPath }
+export type PieceName = Exclude<Condition, { is: 'at_least' } | { is: 'begins' }> | { is: 'spells'; path: ContextPath; letters: string }
 type Visit = (hash: number, name: () => PieceName) => void
 
 /** Letters of a text whose n-grams are read, and of all texts of a context. */
