@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
+import type { Command } from 'commander'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { llmsText } from '../../../cli/docs/llms-text.ts'
+import { reflexProgram } from '../../../cli/reflex/program.ts'
 import { banned, flawIn, pronouns } from '../../../cli/english/phrases.ts'
 import { anchorOf } from '../../../dashboard/documentation/render.ts'
 import { blocksOf, pages } from '../../support/documented.ts'
@@ -14,6 +16,12 @@ const withoutCode = (page: string): string => readFileSync(page, 'utf8').replace
 const OF_A_PROJECT = /^(?:src\/agents\/|src\/(?:page\.ts|try\.json)$|tests\/hello\.test\.ts$)/
 
 const anchorsIn = (page: string): string[] => Array.from(withoutCode(page).matchAll(/^#+ (.*)$/gm), ([, heading = '']) => anchorOf(heading))
+
+/** True if these words begin with a command of the program, or are the noun of some. */
+function isCommand([name, ...rest]: readonly string[], of: Command = reflexProgram()): boolean {
+  const found = of.commands.find((command) => command.name() === name)
+  return found === undefined ? name === undefined || of.commands.length === 0 : isCommand(rest, found)
+}
 
 describe('the documentation', () => {
   test.each(all)('%s has no broken link', (page) => {
@@ -47,6 +55,12 @@ describe('the documentation', () => {
       (name) => !given.has(name) && !new RegExp(`\\b${name}=|# ${name}: |\\b${name}[:,] |\`${name}\``).test(shown),
     )
     expect(unknown).toEqual([])
+  })
+
+  // The table of cli.md has its commands without the name of the program.
+  test.each(all.filter((page) => page !== 'docs/cli.md'))('%s names no command of `reflex` that does not exist', (page) => {
+    const named = withoutCode(page).matchAll(/`(?:npx |npm run )?reflex (?:-- )?([a-z][^`\n]*)`/g)
+    expect(Array.from(named, ([, command = '']) => command).filter((command) => !isCommand(command.split(/\s+/)))).toEqual([])
   })
 
   test.each(all)('%s has no row outside a table', (page) => {
