@@ -9,7 +9,7 @@ import {
   bucketStart,
 } from '../../src/features/statistics/contract/statistics.ts'
 import { metrics, type Metric } from '../../src/features/statistics/http/statistics-metrics.ts'
-import { CliError, UsageError } from '../lib/cli-error.ts'
+import { UsageError } from '../lib/cli-error.ts'
 import { dollars, duration, money } from '../lib/text.ts'
 import { requestOf } from './ask.ts'
 import { handler, type Session } from './session.ts'
@@ -123,7 +123,7 @@ export function addStats(program: Command): void {
 }
 
 async function stats({ api, print, signal }: Session, metric: string, { file, ...query }: Query): Promise<void> {
-  if (!Object.hasOwn(metrics, metric)) throw new CliError(`There is no metric ${metric}.`, 'reflex stats --help lists the metrics.')
+  if (!Object.hasOwn(metrics, metric)) throw new UsageError(`There is no metric ${metric}.`, 'reflex stats --help lists the metrics.')
   if (file !== undefined && query.scope !== undefined) throw new UsageError('A file has no scopes: leave out --scope.')
   const answer =
     file !== undefined

@@ -24,6 +24,13 @@ test('statistics of all time say so, and not the year in which clocks begin', as
   expect(stdout).toBe('since the beginning\nOF  MODEL.COST_USD  TREND\nNothing was counted yet.\n')
 })
 
+test('a metric that does not exist is wrong usage', async () => {
+  expect(await reflexHere(['stats', 'nope'], variables)).toMatchObject({
+    code: 2,
+    stderr: 'reflex: There is no metric nope.\nreflex stats --help lists the metrics.\n',
+  })
+})
+
 test('a setting that is reset and has no default is shown as not set', async () => {
   const { code, stdout, stderr } = await answered('scope set shop/desk budget=null max_attempts=null', { settings: { max_attempts: 3 } })
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'budget        not set\nmax_attempts  3\n', stderr: '' })
