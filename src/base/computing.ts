@@ -16,6 +16,10 @@ const GONE_MS = 5000
 /** The time between two looks for a free place, and for how long a request looks. */
 const LOOK_MS = 20
 const MOST_WAITED_MS = 10_000
+/** A request that has not looked for so long has gone: nobody waits behind it. */
+const UNSEEN_MS = 1000
+/** Requests of one key that wait. */
+const MOST_WAITING = 50
 /** A request waits so long, and has its place so long, before the place is called back. */
 const CALLED_MS = 3000
 
@@ -30,8 +34,10 @@ export type ComputingLimits = {
 }
 type Clock = { now: () => number; wait: (ms: number) => Promise<unknown> }
 type Account = { since: number; spent: number }
-type Waiting = { key: string; since: number }
+/** `nth`: in the order of arrival. */
+type Waiting = { key: string; nth: number; since: number; looked_at: number }
 export type ComputingRefusal = { ok: false; reason: 'spent' | 'busy'; retry_s: number }
+const BUSY: ComputingRefusal = { ok: false, reason: 'busy', retry_s: 1 }
 
 /**
  * The computing that an isolate does for its keys, such as replays and evaluations: in portions,
@@ -43,8 +49,8 @@ export class ComputingShares {
   readonly #clock: Clock
   readonly #accounts = new Map<string, Account>()
   readonly #open = new Map<Computing, string>()
-  /** In the order of their arrival. */
   readonly #waiting = new Set<Waiting>()
+  #arrived = 0
 
   constructor(limits: ComputingLimits, clock: Clock) {
     this.#limits = limits
@@ -57,11 +63,11 @@ export class ComputingShares {
     const account = this.#accountOf(key)
     const left_ms = account.since + MINUTE_MS - now()
     if (account.spent >= this.#limits.units_per_minute) return { ok: false, reason: 'spent', retry_s: Math.ceil(left_ms / 1000) }
-    const waiting: Waiting = { key, since: now() }
-    this.#waiting.add(waiting)
+    const waiting: Waiting = { key, nth: (this.#arrived += 1), since: now(), looked_at: 0 }
+    if ([...this.#waiting].filter((other) => other.key === key).length >= MOST_WAITING) return BUSY
     try {
       while (!this.#mayEnter(waiting)) {
-        if (now() >= waiting.since + MOST_WAITED_MS) return { ok: false, reason: 'busy', retry_s: 1 }
+        if (now() >= waiting.since + MOST_WAITED_MS) return BUSY
         if (now() >= waiting.since + CALLED_MS) this.#callBack(waiting)
         await wait(LOOK_MS)
       }
@@ -80,17 +86,20 @@ export class ComputingShares {
 
   /**
    * The next place is for the key with the fewest places, then for the one that has spent least. A
-   * request that was cut off does not leave: its place lapses.
+   * request that was cut off does not leave: its place lapses, and so does its turn.
    */
   #mayEnter(waiting: Waiting): boolean {
     const { key: of_key, all, most } = this.#limits.at_once
-    const lapsed = this.#clock.now() - GONE_MS
-    for (const computing of this.#open.keys()) if (computing.rested_at < lapsed) this.#open.delete(computing)
-    const next = [...this.#waiting].filter(({ key }) => this.#placesOf(key) < of_key).toSorted((one, other) => this.#order(one, other))
-    if (next[0] !== waiting) return false
+    const now = this.#clock.now()
+    waiting.looked_at = now
+    this.#waiting.add(waiting)
+    for (const computing of this.#open.keys()) if (computing.rested_at < now - GONE_MS) this.#open.delete(computing)
+    for (const other of this.#waiting) if (other.looked_at < now - UNSEEN_MS) this.#waiting.delete(other)
     const { key } = waiting
+    const own = this.#placesOf(key)
+    if (own >= of_key || [...this.#waiting].some((other) => this.#order(other, waiting) < 0)) return false
     const { spent } = this.#accountOf(key)
-    const isLeast = this.#placesOf(key) === 0 && [...this.#open.values()].every((other) => spent < this.#accountOf(other).spent)
+    const isLeast = own === 0 && [...this.#open.values()].every((other) => spent < this.#accountOf(other).spent)
     return this.#open.size < (isLeast ? most : all)
   }
 
@@ -108,8 +117,10 @@ export class ComputingShares {
     return [...this.#open.values()].filter((one) => one === key).length
   }
 
-  #order({ key: one }: Waiting, { key: other }: Waiting): number {
-    return this.#placesOf(one) - this.#placesOf(other) || this.#accountOf(one).spent - this.#accountOf(other).spent
+  /** A key that has all its places comes after one that may have another. */
+  #order(one: Waiting, other: Waiting): number {
+    const spent = ({ key }: Waiting) => this.#accountOf(key).spent
+    return this.#placesOf(one.key) - this.#placesOf(other.key) || spent(one) - spent(other) || one.nth - other.nth
   }
 
   #accountOf(key: string): Account {

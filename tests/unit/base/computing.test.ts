@@ -143,6 +143,33 @@ test('the next place is for a key without one, then for the one that has spent l
   expect(order).toEqual(['c', 'd', 'b', 'b'])
 })
 
+test('nobody waits behind a request that was cut off while it waited', async () => {
+  const time = { now: 0 }
+  const limits = { units_per_minute: 10_000_000, at_once: { key: 1, all: 1, most: 1 } }
+  let cut = true
+  // A request that was cut off never continues.
+  const wait = (ms: number) => (cut ? new Promise<void>(() => {}) : Promise.resolve(void (time.now += ms)))
+  const shares = new ComputingShares(limits, { now: () => time.now, wait })
+  const first = await entered(shares, 'a')
+  first.spend(100)
+  void shares.enter('b')
+  cut = false
+  first.leave()
+  const next = shares.enter('c')
+  expect((await next).ok).toBe(true)
+  expect(time.now).toBeGreaterThan(1000)
+  expect(time.now).toBeLessThan(1100)
+})
+
+test('a key has fifty requests that wait', async () => {
+  const shares = new ComputingShares(
+    { units_per_minute: 10, at_once: { key: 2, all: 3, most: 5 } },
+    { now: () => 0, wait: () => new Promise<void>(() => {}) },
+  )
+  for (let nth = 0; nth < 52; nth += 1) void shares.enter('a')
+  expect(await shares.enter('a')).toEqual({ ok: false, reason: 'busy', retry_s: 1 })
+})
+
 test('the key that computed most ends early where another one without a place has waited for three seconds', async () => {
   const time = { now: 0 }
   const limits = { units_per_minute: 10_000_000, at_once: { key: 2, all: 3, most: 3 } }
