@@ -21,7 +21,7 @@ export function resolveAct(act: SequenceAct, outputs: Outputs): ResolvedAct {
   for (const { at, output, path } of uses) {
     const found = outputAt(outputs, output, path)
     if (!found.ok) return found
-    if (!write(copy, fieldsOf(at), found.value)) return lacks(`${at} is not in a ${act.action_type}`)
+    if (!writeAt(copy, at, found.value)) return lacks(`${at} is not in a ${act.action_type}`)
   }
   return { ok: true, action: copy }
 }
@@ -81,8 +81,9 @@ const fieldsOf = (pointer: string): string[] =>
     .slice(1)
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
 
-/** False if there is no such place. The last field may be new. */
-function write(root: object, names: readonly string[], value: Json): boolean {
+/** Writes at a JSON pointer. False if there is no such place. The last field may be new. */
+export function writeAt(root: object, pointer: string, value: Json): boolean {
+  const names = fieldsOf(pointer)
   let place: unknown = root
   for (const name of names.slice(0, -1)) {
     if (typeof place !== 'object' || place === null || !Object.hasOwn(place, name)) return false

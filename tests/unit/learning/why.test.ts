@@ -162,6 +162,18 @@ describe('an explanation in words', () => {
     )
   })
 
+  test('says it of the own fields of an argument alone', () => {
+    const from = { output: 0, path: '/id' }
+    const uses = ['/args/ids/1', '/args/a~1b', '/args/__proto__/polluted', '/args/ids/constructor/polluted'].map((at) => ({ at, ...from }))
+    const open = { action_type: 'call_tool', tool: 'open', args: { ids: ['a', null], 'a/b': null }, uses }
+    const acts = [{ action_type: 'call_tool', tool: 'find', args: {} }, open]
+    const code = `function reflex(context) {\n  return ${JSON.stringify({ action_type: 'sequence', acts })}\n}\n`
+    const { would } = ask(code, { type: 'form' })
+    expect({}).not.toHaveProperty('polluted')
+    expect(Object).not.toHaveProperty('polluted')
+    expect(would).toBe('call find {}, then call open {"ids":["a","(id of what find returns)"],"a/b":"(id of what find returns)"}')
+  })
+
   const battery = { kind: 'battery' }
   test.each<[name: string, fields: (index: number) => Record<string, unknown>, words: string]>([
     [

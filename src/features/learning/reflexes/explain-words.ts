@@ -1,11 +1,10 @@
-import { isJsonFields } from '../../../base/json.ts'
 import { decisionWords } from '../contract/decision-words.ts'
 import { type Action, actionsIn, parseAction } from '../../../contract/action.ts'
 import type { Points, ProgramWhy, Side } from '../contract/why.ts'
+import { writeAt } from '../../../reflexes/sequence.ts'
 import type { Saw } from '../episode.ts'
 import { type Explained, type Explaining, unquoted } from './explain.ts'
 import { valueAt } from './facts/condition.ts'
-import { partAt } from './facts/readings.ts'
 import { wordsOf } from './facts/text.ts'
 import { unpackScorer } from './scorer/pack.ts'
 import { namedPieces, type PieceName } from './scorer/pieces.ts'
@@ -42,11 +41,9 @@ type Use = { at: string; output: number; path: string }
 function withUses(act: Action, uses: readonly Use[], acts: readonly Action[]): Action {
   const copy = structuredClone(act)
   for (const { at, output, path } of uses) {
-    const names = at.slice(1).split('/')
-    const holder = partAt(copy, names.slice(0, -1))
     const from = acts[output]
     const name = from?.action_type === 'call_tool' ? from.tool : `act ${output + 1}`
-    if (isJsonFields(holder)) holder[names.at(-1) ?? ''] = `(${path.slice(1).replaceAll('/', '.')} of what ${name} returns)`
+    writeAt(copy, at, `(${path.slice(1).replaceAll('/', '.')} of what ${name} returns)`)
   }
   return copy
 }
