@@ -83,8 +83,9 @@ export class RecordedEffects {
     this.#rest = rest
   }
 
+  /** True also for a tool that only a caller offered, and whose call was refused before it began. */
   has(name: string): boolean {
-    return this.#tools.has(name)
+    return this.#tools.has(name) || this.#refused.some(({ tool: refused }) => refused === name)
   }
 
   /** The same call as recorded, in the recorded order; else the next call of the tool diverged. */

@@ -22,11 +22,13 @@ test.each([
   expect(choiceOf(answer).message.tool_calls).toBeUndefined()
   expect(await entriesOf(stubOf(scope), 'model-called')).toHaveLength(2)
   expect(await entriesOf(stubOf(scope), 'effect-started')).toEqual([])
-  const trace = await call(`/v1/traces/${answer.headers.get('x-reflex-trace')}/replay?scope=${encodeURIComponent(scope)}`, {
-    json: { mode: 'pinned' },
-  })
-  expect(trace.body).toMatchObject({ equivalent: true, divergences: [], unknown: [] })
+  expect(await replayed(scope, answer)).toMatchObject({ equivalent: true, divergences: [], unknown: [] })
 })
+
+async function replayed(scope: string, { headers }: Awaited<ReturnType<typeof ask>>) {
+  const at = `/v1/traces/${headers.get('x-reflex-trace')}/replay?scope=${encodeURIComponent(scope)}`
+  return (await call(at, { json: { mode: 'pinned' } })).body
+}
 
 test('no byte of a refused call is in a stream', async () => {
   const scope = freshScope('answered')
@@ -44,6 +46,7 @@ test('a call that a person must allow passes once after the approval, with the s
   const refused = await ask(scope, 'write to boss@example.com')
   const [, id] = /waits for the approval ([\w-]+)/.exec(choiceOf(refused).message.content) ?? []
   expect(id).toBeDefined()
+  expect(await replayed(scope, refused)).toMatchObject({ divergences: [], unknown: [{ kind: 'approval' }] })
   expect(await call(`/v1/approvals/${id}/approve`, { json: {} })).toMatchObject({ status: 200 })
   await expect.poll(() => entriesOf(stubOf(scope), 'approval-decided' as never)).toHaveLength(1)
   expect(choiceOf(await ask(scope, 'write to chief@example.com')).finish_reason).toBe('stop')
