@@ -23,6 +23,14 @@ function isCommand([name, ...rest]: readonly string[], of: Command = reflexProgr
   return found === undefined ? name === undefined || of.commands.length === 0 : isCommand(rest, found)
 }
 
+/** The names of the commands that help shows, with their nouns. */
+const namesOf = (of: Command): string[] =>
+  of
+    .createHelp()
+    .visibleCommands(of)
+    .filter((command) => command.name() !== 'help')
+    .flatMap((command) => (command.commands.length === 0 ? [command.name()] : namesOf(command).map((name) => `${command.name()} ${name}`)))
+
 describe('the documentation', () => {
   test.each(all)('%s has no broken link', (page) => {
     const targets = Array.from(
@@ -61,6 +69,12 @@ describe('the documentation', () => {
   test.each(all.filter((page) => page !== 'docs/cli.md'))('%s names no command of `reflex` that does not exist', (page) => {
     const named = withoutCode(page).matchAll(/`(?:npx |npm run )?reflex (?:-- )?([a-z][^`\n]*)`/g)
     expect(Array.from(named, ([, command = '']) => command).filter((command) => !isCommand(command.split(/\s+/)))).toEqual([])
+  })
+
+  test('cli.md has each command of `reflex`', () => {
+    const text = readFileSync('docs/cli.md', 'utf8')
+    const shown = Array.from(text.matchAll(/`([^`\n]+)`/g), ([, code = '']) => `${code} `)
+    expect(namesOf(reflexProgram()).filter((name) => !shown.some((code) => code.startsWith(`${name} `)))).toEqual([])
   })
 
   test.each(all)('%s has no row outside a table', (page) => {
