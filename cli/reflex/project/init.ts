@@ -70,11 +70,13 @@ for the project alone, which its npm scripts use:
 `
 }
 
+const inShell = (dir: string): string => (/^[\w./@:-]+$/.test(dir) ? dir : `'${dir.replaceAll("'", `'\\''`)}'`)
+
 const nextSteps = (dir: string, template: TemplateName): string => `Created a project in ${dir}: it ${TEMPLATES[template]}.
 ${olderNode(shellNode())}
 Then:
 
-  cd ${dir}
+  cd ${inShell(dir)}
   npm install
 ${template === 'sdk' ? '  npm test' : STEPS_OF_A_WORKER}
 `

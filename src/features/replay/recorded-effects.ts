@@ -83,7 +83,7 @@ export class RecordedEffects {
     this.#rest = rest
   }
 
-  /** True also for a tool that only a caller offered, and whose call was refused before it began. */
+  /** True also for a tool that only a caller offered, if its call was refused before it began. */
   has(name: string): boolean {
     return this.#tools.has(name) || this.#refused.some(({ tool: refused }) => refused === name)
   }

@@ -1,8 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import { reflexHere } from '../../../e2e/command-line.ts'
 
 const variables = { REFLEX_URL: 'https://reflex.test', REFLEX_KEY: 'key-of-the-test', NO_COLOR: '1' }
-afterEach(() => vi.unstubAllGlobals())
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.restoreAllMocks()
+})
 
 /** A command whose request gets this answer. */
 function answered(args: string, body: object, status = 200) {
@@ -22,6 +28,17 @@ test('statistics of all time say so, and not the year in which clocks begin', as
   const none = { metric: 'model.cost_usd', unit: 'usd', bucket: 'all', since: '1970-01-01T00:00:00.000Z', series: [], more: false }
   const { stdout } = await answered('stats model.cost_usd --bucket all', { ...none, until: '2026-11-22T05:00:00.000Z' })
   expect(stdout).toBe('since the beginning\nOF  MODEL.COST_USD  TREND\nNothing was counted yet.\n')
+})
+
+test('the steps after init are commands for its folder, whatever its name', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'reflex-init-'))
+  try {
+    const printed = vi.spyOn(console, 'log').mockReturnValue()
+    await reflexHere(['init', join(folder, "it's new")], variables)
+    expect(printed).toHaveBeenCalledWith(expect.stringContaining(`cd '${folder}/it'\\''s new'\n`))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('a metric that does not exist is wrong usage', async () => {
