@@ -4,6 +4,7 @@ import { Argument, type Command } from 'commander'
 import { UsageError } from '../../lib/cli-error.ts'
 import { packageFolder } from '../../lib/package.ts'
 import { projectFolder } from './folder.ts'
+import { told } from './init.ts'
 
 export const CHANNELS = ['email', 'github', 'slack', 'telegram'] as const
 type Channel = (typeof CHANNELS)[number]
@@ -25,7 +26,7 @@ export function addAdd(program: Command): void {
     .command('channel')
     .description('Add a channel: the hook that takes its messages, and the agent that replies')
     .addArgument(new Argument('<name>', 'the channel').choices(CHANNELS))
-    .action((name: Channel) => console.log(addChannel(projectFolder(), name)))
+    .action((name: Channel, _options: object, command: Command) => told(command, { channel: name }, addChannel(projectFolder(), name)))
 }
 
 /** Writes the files of a channel into a project, and returns what is left to do. */

@@ -23,10 +23,16 @@ export function addInit(program: Command): void {
         .map(([name, does]) => `  ${name.padEnd(WIDEST)}  ${does}`)
         .join('\n')}`,
     )
-    .action((dir: string, options: InitOptions) => {
+    .action((dir: string, options: InitOptions, command: Command) => {
       create(resolve(dir), options)
-      console.log(nextSteps(dir, options.template))
+      told(command, { folder: resolve(dir), template: options.template }, nextSteps(dir, options.template))
     })
+}
+
+/** Prints what was made and what to do next: with `--json` as one document. */
+export function told(command: Command, made: object, next: string): void {
+  const { json = false } = command.optsWithGlobals<{ json?: boolean }>()
+  console.log(json ? JSON.stringify({ ...made, next: next.split('\n') }, null, 2) : next)
 }
 
 /** Throws if the folder has files: nothing is overwritten. */

@@ -41,6 +41,17 @@ test('the steps after init are commands for its folder, whatever its name', asyn
   }
 })
 
+test('init prints one JSON document with --json', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'reflex-init-'))
+  try {
+    const printed = vi.spyOn(console, 'log').mockReturnValue()
+    await reflexHere(['init', join(folder, 'new'), '--json'], variables)
+    expect(JSON.parse(String(printed.mock.calls[0]?.[0]))).toMatchObject({ folder: join(folder, 'new'), template: 'chat' })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
 test('a metric that does not exist is wrong usage', async () => {
   expect(await reflexHere(['stats', 'nope'], variables)).toMatchObject({
     code: 2,
