@@ -78,4 +78,54 @@ describe('an argument of a learned call is', () => {
     expect(await ask(20.5)).toMatchObject([{ args: { value: 10.25 } }])
     expect(await ask(20.51)).toEqual([])
   })
+
+  const day = (index: number): string => new Date(Date.UTC(2026, 0, 1 + index)).toISOString().slice(0, 10)
+  const lines = (...counts: Json[]) => ({ lines: counts.map((count) => ({ count })) })
+  const bounded: [name: string, fields: (index: number) => JsonFields, value: (index: number) => number, others: JsonFields[]][] = [
+    [
+      'a share of what a text says',
+      (index) => ({ price: `${total(index).toFixed(2)} EUR` }),
+      (index) => rounded(total(index) * 0.8),
+      [{ price: '-20.10 EUR' }, { price: '900.10 EUR' }, { price: '20.10 USD' }],
+    ],
+    [
+      'a product, of which each part is as was taught',
+      (index) => ({ count: 1 + mixed(index, 9), price: 10 - mixed(index, 9) }),
+      (index) => (1 + mixed(index, 9)) * (10 - mixed(index, 9)),
+      [{ count: 10, price: 10 }],
+    ],
+    [
+      'a sum, also of too many items or of some that have no number',
+      (index) => lines(1 + mixed(index, 90), mixed(index, 50)),
+      (index) => 1 + mixed(index, 90) + mixed(index, 50),
+      [lines(1000, 5), lines(10, '20'), { lines: [{ count: 10 }, {}] }, lines(...Array.from({ length: 300 }, () => 0.25))],
+    ],
+    [
+      'days',
+      (index) => ({ from: day(index), to: day(index + 1 + mixed(index, 30)) }),
+      (index) => 1 + mixed(index, 30),
+      [
+        { from: day(900), to: day(1900) },
+        { from: day(910), to: day(900) },
+      ],
+    ],
+  ]
+
+  test.each(bounded)('%s, and no number beyond those that were taught', async (_, fields, value, others) => {
+    const taught = history(300, (index) =>
+      index % 3 === 2 ? [{ type: 'y' }, []] : [{ type: 'x', ...fields(index) }, call('act', { value: value(index) })],
+    )
+    const ask = (one: JsonFields) => actions(taught, episode(150, { type: 'x', ...one }, []))
+    expect(await ask(fields(150))).toMatchObject([{ args: { value: value(150) } }])
+    for (const other of others) expect(await ask(other)).toEqual([])
+  })
+
+  test('a share of a number that grows, but not far beyond those that were taught', async () => {
+    const taught = history(300, (index) =>
+      index % 3 === 2 ? [{ type: 'y' }, []] : [{ type: 'x', total: 10 + index }, call('act', { value: rounded((10 + index) * 0.8) })],
+    )
+    const ask = (value: number) => actions(taught, episode(400, { type: 'x', total: value }, []))
+    expect(await ask(410)).toMatchObject([{ args: { value: 328 } }])
+    expect(await ask(90_000)).toEqual([])
+  })
 })

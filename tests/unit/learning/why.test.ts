@@ -162,6 +162,16 @@ describe('an explanation in words', () => {
     )
   })
 
+  test('says that a computed argument is outside of what was taught', () => {
+    const price = (index: number) => `${20 + (index % 60)}.50 EUR`
+    const code = first(200, (index) =>
+      index % 2 ? [{ type: 'order', price: price(index) }, call('pay', { value: (20.5 + (index % 60)) * 2 })] : [{ type: 'seen' }, []],
+    )
+    expect(ask(code, { type: 'order', price: '-30.50 EUR' }).reasons).toEqual([
+      expect.stringMatching(/^A number that the decision is made with is not from [\d.]+ to [\d.]+, as it was taught\.$/),
+    ])
+  })
+
   test('says it of the own fields of an argument alone', () => {
     const from = { output: 0, path: '/id' }
     const uses = ['/args/ids/1', '/args/a~1b', '/args/__proto__/polluted', '/args/ids/constructor/polluted'].map((at) => ({ at, ...from }))

@@ -63,7 +63,8 @@ function reasonsOf(program: Explaining, found: Explained, { points, saw, acts }:
 }
 
 /** True for a guard of the best decision alone, which asks after the lead. */
-const isOfDecision = (condition: string): boolean => condition.startsWith('hasUnseen') || condition.includes('=== undefined')
+const isOfDecision = (condition: string): boolean =>
+  condition.startsWith('hasUnseen') || VALUE.test(condition) || condition.includes('=== undefined')
 
 const nameOfDecision = (decision: string | null): string =>
   decision === null ? 'a decision that it leaves to the slow path' : decisionWords(decision)
@@ -86,10 +87,11 @@ function outsideWords({ columns }: Explaining, { outside }: Explained): string[]
 }
 
 const PATH = String.raw`context(?:\??\.\w+|(?:\?\.)?\['[^']*'\])+`
-const [EXACT, LISTED, RANGED, UNSEEN] = [
+const [EXACT, LISTED, RANGED, VALUE, UNSEEN] = [
   new RegExp(String.raw`^(${PATH}) !== (.*)$`),
   new RegExp(String.raw`^!(\[.*\])\.includes\((${PATH})\)$`),
   new RegExp(String.raw`^!\((?:typeof ${PATH} === 'number' && )?(${PATH}) >= (\S+) && ${PATH} <= (\S+)\)$`),
+  /^!\(value\d* >= (\S+) && value\d* <= (\S+)\)$/,
   new RegExp(String.raw`^hasUnseen\((${PATH}), `),
 ]
 
@@ -98,6 +100,8 @@ export function guardWords(condition: string, saw: Saw): string {
   const is = (code = ''): string => `${nameOfPath(pathIn(code))} is ${shown(valueAt(saw, pathIn(code)))}`
   const ranged = RANGED.exec(condition)
   if (ranged) return `${is(ranged[1])}; it was taught with ${ranged[2]} to ${ranged[3]}.`
+  const value = VALUE.exec(condition)
+  if (value) return `A number that the decision is made with is not from ${value[1]} to ${value[2]}, as it was taught.`
   const listed = LISTED.exec(condition)
   if (listed) return `${is(listed[2])}; it was taught with ${readable(listed[1]?.slice(1, -1) ?? '')}.`
   const exact = EXACT.exec(condition)

@@ -3,6 +3,8 @@ import type { Saw } from '../episode.ts'
 import { foldCase, foldCaseSource } from '../../../base/fold-case.ts'
 import { type ContextPath, sumOf, valueAt } from './facts/condition.ts'
 import { daysOf, type Leaf, leavesOf, readingsOf } from './facts/facts.ts'
+import { farSpanOf, type NumberRange, spanOf } from './facts/ranges.ts'
+import { isReading } from './facts/readings.ts'
 import { LONGEST_TEXT } from './facts/text.ts'
 
 /**
@@ -131,6 +133,27 @@ export function extract({ slot }: ReplySlot, saw: Saw): string | number | undefi
     if (value !== undefined) return value
   }
   return undefined
+}
+
+const isComputed = ({ path, scaled, by }: Extractor): boolean => (scaled ?? by) !== undefined || isReading(path)
+const isOfText = ({ pattern, as }: Extractor): boolean => pattern !== null && as === 'number'
+/** Contexts of one step. */
+const SAWS_OF_STEP = 100
+
+/**
+ * The range of the numbers that a slot gave, or null. What they are computed from may each be in
+ * its own range while they are not.
+ */
+export function* valueSpanOf(slot: ReplySlot, saws: readonly Saw[]): Steps<NumberRange | null> {
+  const computed = slot.slot.some(isComputed)
+  if (!computed && !slot.slot.some(isOfText)) return null
+  const values: number[] = []
+  for (const [index, saw] of saws.entries()) {
+    if (index % SAWS_OF_STEP === 0) yield
+    const value = Number(extract(slot, saw))
+    if (!Number.isNaN(value)) values.push(value)
+  }
+  return spanOf(values.map((value) => [value])) ?? (computed ? farSpanOf(values) : null)
 }
 
 const compiled = new Map<string, RegExp>()

@@ -2,7 +2,7 @@ import { isJsonFields } from '../../../../base/json.ts'
 import { NAMING } from '../../../../evidence/novelty.ts'
 import type { Saw } from '../../episode.ts'
 import type { Condition, ContextPath } from './condition.ts'
-import { amountIn, dayOf, MOST_ITEMS, OF_ITEMS, ofNumbers, readingAt } from './readings.ts'
+import { amountIn, dayOf, MOST_ITEMS, OF_ITEMS, readingAt } from './readings.ts'
 import { beginningOf, wordsOf } from './text.ts'
 
 export const LONGEST_VALUE = 64
@@ -70,8 +70,7 @@ export function readingsOf(saw: Saw, { leaves, lists }: Leaves): Leaf[] {
   for (const { path, value } of leaves) if (typeof value === 'string' && path[0] !== 'window') add(['amount', ...path], amountIn(value))
   for (const { path, of, items } of lists.slice(0, MOST_LISTS)) {
     if (of === undefined) continue
-    const numbers = items.filter((item) => typeof item === 'number')
-    if (numbers.length > 0) for (const reading of OF_ITEMS) add([reading, ...path, of], ofNumbers(reading, numbers))
+    if (typeof items[0] === 'number') for (const reading of OF_ITEMS) add([reading, ...path, of], readingAt([reading, ...path, of], saw))
   }
   add(['before'], readingAt(['before'], saw))
   return found

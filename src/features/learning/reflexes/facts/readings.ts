@@ -41,7 +41,7 @@ export function readingAt([first, ...path]: Path, saw: unknown): unknown {
 
 export const OF_ITEMS = ['sum', 'most', 'least'] as const
 
-export function ofNumbers(of: (typeof OF_ITEMS)[number], numbers: readonly number[]): number {
+function ofNumbers(of: (typeof OF_ITEMS)[number], numbers: readonly number[]): number {
   if (of === 'sum') return Number(numbers.reduce((sum, one) => sum + one, 0).toFixed(SUM_PLACES))
   return numbers.reduce((found, one) => (of === 'most' ? Math.max(found, one) : Math.min(found, one)))
 }
@@ -68,12 +68,11 @@ export function dayOf(text: unknown): number | undefined {
   return days + (hours * 3600 + (minutes - offset) * 60 + seconds) / 86_400
 }
 
+/** None if an item has none, or if the list is too long: a sum of some items is another number. */
 function numbersOf(list: unknown, name: string): number[] {
-  if (!Array.isArray(list)) return []
-  return list.slice(0, MOST_ITEMS).flatMap((item: unknown) => {
-    const value = isJsonFields(item) ? item[name] : undefined
-    return typeof value === 'number' ? [value] : []
-  })
+  if (!Array.isArray(list) || list.length > MOST_ITEMS) return []
+  const values = list.map((item: unknown) => (isJsonFields(item) ? item[name] : undefined))
+  return values.every((value) => typeof value === 'number') ? values : []
 }
 
 function typeBefore(event: unknown, recent: unknown): string | undefined {
@@ -89,11 +88,12 @@ export function readingCode([first, ...path]: Path, codeOf: (path: Path) => stri
   return `${first}Of(${codeOf(path.slice(0, -1))}, ${quote(path.at(-1) ?? '')})`
 }
 
-const ITEMS_SOURCE = `// The numbers that the items of a list have.
-const numbersOf = (list, name) =>
-  (Array.isArray(list) ? list.slice(0, ${MOST_ITEMS}) : []).flatMap((item) =>
-    typeof item === 'object' && item !== null && !Array.isArray(item) && typeof item[name] === 'number' ? [item[name]] : [],
-  )
+const ITEMS_SOURCE = `// The numbers of all items of a list; none if an item has none.
+function numbersOf(list, name) {
+  if (!Array.isArray(list) || list.length > ${MOST_ITEMS}) return []
+  const values = list.map((item) => (typeof item === 'object' && item !== null && !Array.isArray(item) ? item[name] : undefined))
+  return values.every((value) => typeof value === 'number') ? values : []
+}
 const ofSome = (numbers, of) => (numbers.length === 0 ? undefined : of(numbers))
 const sumOf = (list, name) => ofSome(numbersOf(list, name), (all) => Number(all.reduce((sum, one) => sum + one, 0).toFixed(${SUM_PLACES})))
 const mostOf = (list, name) => ofSome(numbersOf(list, name), (all) => all.reduce((most, one) => Math.max(most, one)))
