@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Json, JsonFields } from '../../../src/base/json.ts'
+import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
 import { call, episode, history } from './histories.ts'
 import { actions } from './run-learned.ts'
 
@@ -68,6 +69,17 @@ describe('an argument of a learned call is', () => {
       expect(await actions(taught, episode(index, parcel(index), []))).toEqual([
         { action_type: 'call_tool', tool: 'refund', args: refund(index) },
       ])
+  })
+
+  test('one part of a text for some events and another part for others, in decisions that have names of their own', async () => {
+    const move = (index: number) => ({ type: index % 2 ? 'in' : 'out', line: `moved ${1000 + index * 7} to ${5000 + index * 3} today` })
+    const place = (index: number) => String(index % 2 ? 1000 + index * 7 : 5000 + index * 3)
+    const taught = history(400, (index) =>
+      index % 5 === 4 ? [{ type: 'seen' }, []] : [move(index), call('mark', { place: place(index) })],
+    )
+    for (const index of [200, 201])
+      expect(await actions(taught, episode(index, move(index), []))).toMatchObject([{ args: { place: place(index) } }])
+    expect(new Set(learnReflexes(taught).reflexes.map(({ id }) => id)).size).toBe(3)
   })
 
   test('not computed in the middle of two numbers, which are rounded either way', async () => {

@@ -56,6 +56,8 @@ const drawn = (examples: readonly Example[], most: number): Example[] =>
 
 function dividedBy(chosen: readonly Template[], examples: readonly Example[]): Variant[] {
   const variants = chosen.map((template): Variant => ({ template, said: said(template), own: [] }))
+  // Their words name decisions.
+  if (new Set(variants.map((variant) => variant.said)).size < variants.length) return []
   for (const [place, { saw, value }] of examples.entries())
     variants.find(({ template }) => valueIn(template, saw) === value)?.own.push(place)
   return variants
@@ -86,10 +88,11 @@ function said(template: Template): string {
 
 const SIGNS = { minus: '-', plus: '+', times: '*' } as const
 
-function extractorWords({ path, pattern, plus, scaled, by }: Extractor): string {
-  const name = nameOfPath(path)
+function extractorWords({ path, pattern, plus, scaled, by, written, tidy }: Extractor): string {
+  const name = `${path[0] === 'amount' ? 'number in ' : ''}${nameOfPath(path)}`
   if (plus !== undefined) return `${name} + ${plus}`
   if (scaled) return scaled.times === 1 ? `${name} / ${scaled.over}` : `${name} * ${scaled.times}`
   if (by) return `${name} ${SIGNS[by.does]} ${nameOfPath(by.path)}`
-  return pattern === null ? name : `part of ${name}`
+  const as = [tidy, typeof written === 'number' ? `${written} places` : undefined].filter((one) => one !== undefined)
+  return `${pattern === null ? '' : `part ${pattern} of `}${name}${as.map((one) => ` (${one})`).join('')}`
 }
