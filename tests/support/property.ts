@@ -35,6 +35,7 @@ export const SEEDS = {
   'learning/scorer/pack: points': 391846275,
   'learning/scorer/pack: damage': 1220571366,
   'learning/scorer/tree-pack': 804415723,
+  'learning/slots': 731204415,
   'learning/skills/compile': 1693083665,
   'learning/skills/mine': 6830359,
   'market/ledger': 30325367,

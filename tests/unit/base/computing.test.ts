@@ -196,3 +196,23 @@ test('the key that computed most ends early where another one without a place ha
   expect(time.now).toBeLessThan(3100)
   expect(places.map(({ called }) => called)).toEqual([false, true, false])
 })
+
+test('a key that has spent more has no place called back', async () => {
+  const time = { now: 0 }
+  const limits = { units_per_minute: 10_000_000, at_once: { key: 1, all: 1, most: 1 } }
+  let place: Computing | undefined
+  const wait = async (ms: number) => {
+    time.now += ms
+    if (place) place.rested_at = time.now
+    if (place && time.now >= 6000) place.leave()
+  }
+  const shares = new ComputingShares(limits, { now: () => time.now, wait })
+  const rich = await entered(shares, 'rich')
+  rich.spend(1000)
+  rich.leave()
+  place = await entered(shares, 'poor')
+  place.spend(10)
+  await entered(shares, 'rich')
+  expect(place.called).toBe(false)
+  expect(time.now).toBeGreaterThanOrEqual(6000)
+})

@@ -1,7 +1,9 @@
 import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
+import { matchesScope } from '../../../src/contract/principal.ts'
 import { countMatching, groupDeadLetters, listDeadLetters } from '../../../src/store/dead-letters.ts'
 import { deadLetterCounts } from '../../../src/http/operations/health-report.ts'
+import { seededRandom } from '../../support/random.ts'
 import { freshScope } from '../../support/scopes.ts'
 
 type Letter = { id: string; scope: string | null; error: string; type: string; origin: string; at: number }
@@ -76,6 +78,30 @@ test('pages of a key of some scopes have each of its letters once, newest first,
   expect(await countMatching(env.DB, { patterns, error: 'lost after # tries' }, 400)).toBe(own.length)
   const [group] = await groupDeadLetters(env.DB, { patterns })
   expect(group).toMatchObject({ error: 'lost after # tries', letters: own.length, scopes: 3 })
+})
+
+test('pages of a key of any patterns have each letter once, and the count is theirs', async () => {
+  const tenant = freshScope()
+  const random = seededRandom(7)
+  const pick = <Item>(of: readonly Item[]): Item => of[Math.floor(random() * of.length)] as Item
+  const names = ['', '-', '/a', '/a/b', '/a/b/c', '/ab', '/b', '/b-c', '/A'].map((end) => `${tenant}${end}`)
+  const other = (): string | null => (random() < 0.1 ? null : `other-${tenant}/${Math.floor(random() * 30)}`)
+  const letters = Array.from({ length: 3000 }, () =>
+    letterIn(random() < 0.7 ? other() : pick(names), Math.floor(random() * 300), { type: pick(['note', 'mail']) }),
+  )
+  await bury(letters)
+  const ends = ['/a', '/a*', '/*', '*', '/a/b*', '*c', '/*b*', '', '/b', '/zz']
+  const pool = [...ends.map((end) => `${tenant}${end}`), `*${tenant}/b`, '*c']
+  const many = Array.from({ length: 100 }, (_, index) => `${tenant}/${index}*`)
+  for (let round = 0; round < 6; round += 1) {
+    const patterns = [pick(pool), pick(pool), pick(pool), ...(round === 0 ? many : [])]
+    const which = { patterns, ...(random() < 0.4 && { type: 'mail' }), ...(random() < 0.3 && { error: 'lost after # tries' }) }
+    const own = letters.filter(({ scope, type }) => {
+      return scope !== null && type === (which.type ?? type) && patterns.some((pattern) => matchesScope(pattern, scope))
+    })
+    expect(await paged(which, 20 + Math.floor(random() * 90), 700)).toEqual(newestFirst(own))
+    expect(await countMatching(env.DB, which, 700)).toBe(own.length)
+  }
 })
 
 test('letters of other tenants, however many, cost a list of a key of some scopes nothing', async () => {

@@ -154,7 +154,7 @@ function scorerCodeOf({ title, guards, fields, decisions, classes, source }: Sco
   ])
 }
 
-const PART_SOURCE = `// The value that the pattern finds; undefined if it finds nothing, or several values.
+export const PART_SOURCE = `// The value that the pattern finds; undefined if it finds nothing, or several values.
 function part(text, pattern) {
   let only
   for (const [, found] of (typeof text === 'string' ? text.slice(0, ${LONGEST_TEXT}) : '').matchAll(pattern)) {
@@ -257,7 +257,7 @@ function actCode({ acts, values, leaves, spans, fields, guards }: Acting, name =
 }
 
 /** Parts of texts are text until they are used: `Number(undefined)` is a number. */
-function extractorCode({ path, pattern, as, plus, scaled, by, written, tidy }: Extractor): string {
+export function extractorCode({ path, pattern, as, plus, scaled, by, written, tidy }: Extractor): string {
   const field = tidy === undefined ? pathCode(path) : `tidied(${pathCode(path)}, ${quote(tidy)})`
   if (scaled) return `(typeof ${field} === 'number' ? roundedTo(${scaledCode(field, scaled)}, ${scaled.places}) : undefined)`
   if (by) return combinedCode(field, by)
