@@ -236,7 +236,7 @@ test('keys are created into a file, listed and revoked', async () => {
 test('a metric is shown over time, and an unknown one is refused', async () => {
   expect(await json(['stats', 'turns', '--bucket', 'minute'])).toMatchObject({ metric: 'turns', unit: 'count', series: [{ label: null }] })
   expect((await run(['stats', 'turns', '--by', 'scope'])).stdout).toContain('TREND')
-  expect(await run(['stats', 'no-metric'])).toMatchObject({ code: 1 })
+  expect(await run(['stats', 'no-metric'])).toMatchObject({ code: 2 })
 })
 
 test('doctor checks the server, and fails for a wrong key or address', async () => {
