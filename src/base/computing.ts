@@ -125,8 +125,10 @@ export class ComputingShares {
 
   #accountOf(key: string): Account {
     const now = this.#clock.now()
+    const known = this.#accounts.get(key)
+    if (known && now < known.since + MINUTE_MS) return known
     for (const [name, { since }] of this.#accounts) if (since + MINUTE_MS <= now) this.#accounts.delete(name)
-    const account = this.#accounts.get(key) ?? { since: now, spent: 0 }
+    const account = { since: now, spent: 0 }
     this.#accounts.set(key, account)
     return account
   }
