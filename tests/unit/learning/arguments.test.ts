@@ -132,6 +132,16 @@ describe('an argument of a learned call is', () => {
     for (const other of others) expect(await ask(other)).toEqual([])
   })
 
+  test('one of few words in a text, and no other word', async () => {
+    const kinds = ['pdf', 'txt', 'doc']
+    const file = (index: number, kind = kinds[index % 3]) => ({ type: 'file', path: `/in/box-${mixed(index, 90)}/scan${index}.${kind}` })
+    const taught = history(300, (index) =>
+      index % 5 === 4 ? [{ type: 'y' }, []] : [file(index), call('index', { kind: index === 12 ? 'html' : (kinds[index % 3] ?? '') })],
+    )
+    expect(await actions(taught, episode(301, file(301), []))).toMatchObject([{ args: { kind: 'txt' } }])
+    for (const kind of ['exe', 'html']) expect(await actions(taught, episode(301, file(301, kind), []))).toEqual([])
+  })
+
   test('a share of a number that grows, but not far beyond those that were taught', async () => {
     const taught = history(300, (index) =>
       index % 3 === 2 ? [{ type: 'y' }, []] : [{ type: 'x', total: 10 + index }, call('act', { value: rounded((10 + index) * 0.8) })],

@@ -172,6 +172,17 @@ describe('an explanation in words', () => {
     ])
   })
 
+  test('names the words that a part of a text was taught with', () => {
+    const file = (index: number, kind: string) => ({ type: 'file', path: `/in/box-${index * 7}/scan${index}.${kind}` })
+    const kindOf = (index: number) => (index % 3 ? 'pdf' : 'txt')
+    const code = first(300, (index) =>
+      index % 5 === 4 ? [{ type: 'seen' }, []] : [file(index, kindOf(index)), call('index', { kind: kindOf(index) })],
+    )
+    expect(ask(code, file(301, 'exe')).reasons).toEqual([
+      'A part of a text that the decision needs is none of those that it was taught with: "pdf", "txt".',
+    ])
+  })
+
   test('says it of the own fields of an argument alone', () => {
     const from = { output: 0, path: '/id' }
     const uses = ['/args/ids/1', '/args/a~1b', '/args/__proto__/polluted', '/args/ids/constructor/polluted'].map((at) => ({ at, ...from }))

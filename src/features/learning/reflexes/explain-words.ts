@@ -64,7 +64,7 @@ function reasonsOf(program: Explaining, found: Explained, { points, saw, acts }:
 
 /** True for a guard of the best decision alone, which asks after the lead. */
 const isOfDecision = (condition: string): boolean =>
-  condition.startsWith('hasUnseen') || VALUE.test(condition) || condition.includes('=== undefined')
+  condition.startsWith('hasUnseen') || VALUE.test(condition) || WORD.test(condition) || condition.includes('=== undefined')
 
 const nameOfDecision = (decision: string | null): string =>
   decision === null ? 'a decision that it leaves to the slow path' : decisionWords(decision)
@@ -87,11 +87,12 @@ function outsideWords({ columns }: Explaining, { outside }: Explained): string[]
 }
 
 const PATH = String.raw`context(?:\??\.\w+|(?:\?\.)?\['[^']*'\])+`
-const [EXACT, LISTED, RANGED, VALUE, UNSEEN] = [
+const [EXACT, LISTED, RANGED, VALUE, WORD, UNSEEN] = [
   new RegExp(String.raw`^(${PATH}) !== (.*)$`),
   new RegExp(String.raw`^!(\[.*\])\.includes\((${PATH})\)$`),
   new RegExp(String.raw`^!\((?:typeof ${PATH} === 'number' && )?(${PATH}) >= (\S+) && ${PATH} <= (\S+)\)$`),
   /^!\(value\d* >= (\S+) && value\d* <= (\S+)\)$/,
+  /^!(\[.*\])\.includes\(value\d*\)$/,
   new RegExp(String.raw`^hasUnseen\((${PATH}), `),
 ]
 
@@ -102,6 +103,9 @@ export function guardWords(condition: string, saw: Saw): string {
   if (ranged) return `${is(ranged[1])}; it was taught with ${ranged[2]} to ${ranged[3]}.`
   const value = VALUE.exec(condition)
   if (value) return `A number that the decision is made with is not from ${value[1]} to ${value[2]}, as it was taught.`
+  const word = WORD.exec(condition)
+  if (word)
+    return `A part of a text that the decision needs is none of those that it was taught with: ${readable(word[1]?.slice(1, -1) ?? '')}.`
   const listed = LISTED.exec(condition)
   if (listed) return `${is(listed[2])}; it was taught with ${readable(listed[1]?.slice(1, -1) ?? '')}.`
   const exact = EXACT.exec(condition)

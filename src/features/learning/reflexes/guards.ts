@@ -83,6 +83,19 @@ export function guardsOf(own: readonly Episode[], all: readonly Episode[]): Rule
   return guards
 }
 
+/** The values are mistakes of the teacher if so few of all decisions have them. */
+const MOST_RARE = 0.04
+
+/** The values if they are few words, without digits; null if a new one is usual. */
+export function fewWordsOf(values: readonly unknown[]): readonly string[] | null {
+  const counts = [...Map.groupBy(values, (value) => value)].map(([value, own]) => ({ value, count: own.length }))
+  const usual = counts.filter(({ count }) => count >= LEAST_EACH)
+  const words = usual.flatMap(({ value }) => (typeof value === 'string' && !/\d/.test(value) ? [value] : []))
+  const rare = values.length - usual.reduce((sum, { count }) => sum + count, 0)
+  const isFew = words.length > 0 && words.length <= MOST_VALUES && words.length === usual.length
+  return isFew && rare <= values.length * MOST_RARE ? words.sort() : null
+}
+
 /** The fields that all items of a list have, with few values, as guards. */
 function itemGuardsOf(own: readonly Episode[]): RuleGuard[] {
   const found = new Map<string, { path: readonly string[]; of: string; counts: Map<string | boolean, number>; items: number }>()

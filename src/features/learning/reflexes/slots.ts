@@ -3,6 +3,7 @@ import type { Saw } from '../episode.ts'
 import { foldCase, foldCaseSource } from '../../../base/fold-case.ts'
 import { type ContextPath, sumOf, valueAt } from './facts/condition.ts'
 import { daysOf, type Leaf, leavesOf, readingsOf } from './facts/facts.ts'
+import { fewWordsOf } from './guards.ts'
 import { farSpanOf, type NumberRange, spanOf } from './facts/ranges.ts'
 import { isReading } from './facts/readings.ts'
 import { LONGEST_TEXT } from './facts/text.ts'
@@ -136,24 +137,31 @@ export function extract({ slot }: ReplySlot, saw: Saw): string | number | undefi
 }
 
 const isComputed = ({ path, scaled, by }: Extractor): boolean => (scaled ?? by) !== undefined || isReading(path)
-const isOfText = ({ pattern, as }: Extractor): boolean => pattern !== null && as === 'number'
+const isPart = ({ pattern }: Extractor): boolean => pattern !== null
 /** Contexts of one step. */
 const SAWS_OF_STEP = 100
 
+/** The numbers, or the few words, that are accepted from a slot. */
+export type Taken = { range: NumberRange } | { words: readonly string[] }
+
 /**
- * The range of the numbers that a slot gave, or null. What they are computed from may each be in
- * its own range while they are not.
+ * The values that a slot gave, where no guard of a field knows them: computed numbers, whose parts
+ * may each be in its own range while they are not, and parts of texts. Null for texts that vary.
  */
-export function* valueSpanOf(slot: ReplySlot, saws: readonly Saw[]): Steps<NumberRange | null> {
-  const computed = slot.slot.some(isComputed)
-  if (!computed && !slot.slot.some(isOfText)) return null
-  const values: number[] = []
+export function* takenOf({ slot }: ReplySlot, saws: readonly Saw[]): Steps<Taken | null> {
+  const computed = slot.some(isComputed)
+  if (!computed && !slot.some(isPart)) return null
+  const values: (string | number | undefined)[] = []
   for (const [index, saw] of saws.entries()) {
     if (index % SAWS_OF_STEP === 0) yield
-    const value = Number(extract(slot, saw))
-    if (!Number.isNaN(value)) values.push(value)
+    values.push(extract({ slot }, saw))
   }
-  return spanOf(values.map((value) => [value])) ?? (computed ? farSpanOf(values) : null)
+  const words = fewWordsOf(values)
+  if (words) return { words }
+  if (!computed && !slot.some(({ as }) => as === 'number')) return null
+  const numbers = values.map(Number).filter((value) => !Number.isNaN(value))
+  const range = spanOf(numbers.map((value) => [value])) ?? (computed ? farSpanOf(numbers) : null)
+  return range && { range }
 }
 
 const compiled = new Map<string, RegExp>()

@@ -25,8 +25,8 @@ import type { Steps } from '../../../base/steps.ts'
 import { withWeights } from '../../../reflexes/weights.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
-import { type Extractor, type ReplySlot, ROUNDED_SOURCE, TIDIED_SOURCE, valueSpanOf } from './slots.ts'
-import { fieldsCode, guardCode, guardsOf, HAS_OTHER_SOURCE, type RuleGuard, typesOf, valueCode } from './guards.ts'
+import { type Extractor, type ReplySlot, ROUNDED_SOURCE, type Taken, takenOf, TIDIED_SOURCE } from './slots.ts'
+import { fieldsCode, guardCode, guardsOf, HAS_OTHER_SOURCE, listCode, type RuleGuard, typesOf, valueCode } from './guards.ts'
 import { titleFor } from './title.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
@@ -38,29 +38,32 @@ type RuleProgram = {
   /** The numbers in the texts that the conditions ask about. */
   spansIn: (paths: Iterable<readonly string[]>) => Steps<TextSpans[]>
   acts: readonly ActTemplate[]
-  values: ValueSpans
+  taken: SlotsTaken
   leaves: boolean
   rules: readonly ShownRule[]
 }
 
-/** The numbers that are accepted from slots. */
-type ValueSpans = ReadonlyMap<ReplySlot, NumberRange>
+/** Slots without one take any value. */
+type SlotsTaken = ReadonlyMap<ReplySlot, Taken>
 
-function* valueSpansOf(acts: readonly ActTemplate[], episodes: readonly Episode[]): Steps<ValueSpans> {
-  const found = new Map<ReplySlot, NumberRange>()
+function* slotsTaken(acts: readonly ActTemplate[], episodes: readonly Episode[]): Steps<SlotsTaken> {
+  const found = new Map<ReplySlot, Taken>()
   const saws = episodes.map(({ saw }) => saw)
   for (const slot of slotsOf(acts)) {
-    const span = yield* valueSpanOf(slot, saws)
-    if (span) found.set(slot, span)
+    const taken = yield* takenOf(slot, saws)
+    if (taken) found.set(slot, taken)
   }
   return found
 }
+
+const takenCode = (value: string, taken: Taken): string =>
+  'words' in taken ? `${listCode(taken.words)}.includes(${value})` : `(${value} >= ${taken.range[0]} && ${value} <= ${taken.range[1]})`
 
 const WIDTH = 110
 const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-function* codeOf({ title, guards, fields, spansIn, acts, values, leaves, rules: taught }: RuleProgram): Steps<string> {
+function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, rules: taught }: RuleProgram): Steps<string> {
   const rules = taught.map((rule) => ({ ...rule, literals: needed(rule.literals, guards, fields) }))
   const conditions = rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
   const paths = new Map(
@@ -76,7 +79,7 @@ function* codeOf({ title, guards, fields, spansIn, acts, values, leaves, rules: 
     ...fields.map(fieldCode),
     ...rulesCode(rules, texts, paths),
   ]
-  const own = actCode({ acts, values, leaves, spans, fields: [], guards: [] })
+  const own = actCode({ acts, taken, leaves, spans, fields: [], guards: [] })
   return joined([
     title.map((line) => `// ${line}`).join('\n'),
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
@@ -112,7 +115,7 @@ type Acting = Pick<DecisionClass, 'acts' | 'leaves'> & {
   spans: readonly TextSpans[]
   fields: readonly FieldSpan[]
   guards: readonly RuleGuard[]
-  values: ValueSpans
+  taken: SlotsTaken
 }
 type ScorerProgram = {
   title: readonly string[]
@@ -238,7 +241,7 @@ function ifCode(conditions: readonly string[]): string[] {
 export const exampleLines = (examples: readonly string[]): string[] =>
   examples.map((example) => `//   ${quote(example.length > LONGEST_EXAMPLE ? `${example.slice(0, LONGEST_EXAMPLE)}…` : example)}`)
 
-function actCode({ acts, values, leaves, spans, fields, guards }: Acting, name = 'act'): string {
+function actCode({ acts, taken, leaves, spans, fields, guards }: Acting, name = 'act'): string {
   const slots = slotsOf(acts)
   const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
   const missing = [...names.values()].map((value) => `${value} === undefined`)
@@ -247,10 +250,7 @@ function actCode({ acts, values, leaves, spans, fields, guards }: Acting, name =
     ...[...guards.map(guardCode), ...fields.map(fieldCode), ...spans.map(spansCode)].map((line) => `  ${line}`),
     ...[...names].map(([{ slot }, value]) => `  const ${value} = ${slot.map(extractorCode).join(' ??\n    ')}`),
     ...(missing.length > 0 ? [`  if (${missing.join(' || ')}) return null`] : []),
-    ...Array.from(values, ([slot, [low, high]]) => {
-      const value = names.get(slot)
-      return `  if (!(${value} >= ${low} && ${value} <= ${high})) return null`
-    }),
+    ...Array.from(taken, ([slot, one]) => `  if (!${takenCode(names.get(slot) ?? '', one)}) return null`),
     `  return ${decisionCode({ acts, leaves }, names)}`,
     '}',
   ].join('\n')
@@ -423,7 +423,7 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
     fields: yield* fieldSpansOf(taught, isAskedIn(rules)),
     spansIn: (paths) => textSpansIn(taught, paths),
     acts: decision.acts,
-    values: yield* valueSpansOf(decision.acts, taught),
+    taken: yield* slotsTaken(decision.acts, taught),
     leaves: decision.leaves,
     rules,
   })
@@ -455,7 +455,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
       examples: examplesOf(episodes, mine),
       guards: [...(decision.unheard ? (['unheard'] as const) : []), typesOf(members)],
       acts: decision.acts,
-      values: yield* valueSpansOf(decision.acts, members),
+      taken: yield* slotsTaken(decision.acts, members),
       leaves: decision.leaves,
       spans: yield* textSpansIn(members, asked.texts),
       fields: yield* fieldSpansOf(members, asked.isNumber, (path) => !asked.isNumber(path)),
