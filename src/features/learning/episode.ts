@@ -1,4 +1,4 @@
-import type { JsonFields } from '../../base/json.ts'
+import type { Json, JsonFields } from '../../base/json.ts'
 import type { Teacher } from '../../contract/certificate.ts'
 import type { SenderRole } from '../../contract/principal.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
@@ -15,6 +15,9 @@ export type EpisodePlace = {
 
 /** The part of a reflex's context that a decision can depend on. */
 export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'scratch' | 'recent_actions'>
+
+/** A context, and what the acts before one returned. */
+export type Seen = Saw & { outputs: readonly (Json | undefined)[] }
 
 /**
  * `name`: the tool, the skill, the event's type or the note's key. A reply has the input

@@ -4,9 +4,9 @@ import { MOST_ACTS } from '../../../contract/action.ts'
 import { isMask } from '../../../traces/redact.ts'
 import { SEVERAL_WORDS, wordsIn, type Replies } from '../../../contract/words.ts'
 import type { Words } from '../../../contract/reflex.ts'
-import type { Episode, EpisodeAct, Saw } from '../episode.ts'
+import type { Episode, EpisodeAct, Saw, Seen } from '../episode.ts'
 import { variantsOf } from './variants.ts'
-import { composedFrom, extract, type ReplySlot, slotOf } from './slots.ts'
+import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './slots.ts'
 import type { ContextPath } from './facts/condition.ts'
 import { partAt } from './facts/readings.ts'
 
@@ -176,7 +176,7 @@ function* split(decision: string, members: readonly Member[], into: Into, made: 
     const { template, reason } = yield* argumentOf(members, name)
     if (template) templates.set(name, template)
     if (reason === null) continue
-    const variants = isWords(name) ? [] : yield* variantsOf(valuesAt(members, name))
+    const variants = isWords(name) ? [] : yield* variantsOf(valuesAt(members, name), valueOf)
     if (variants.length > 0) {
       for (const { said, own } of variants) {
         const kind = own.flatMap((place) => members[place] ?? [])
@@ -307,9 +307,6 @@ const withOutputs = (saw: Saw, acts: readonly EpisodeAct[], place: number): Seen
   outputs: acts.slice(0, place).map(({ output }) => output as Json | undefined),
 })
 
-/** A context, and what the acts before one returned. */
-export type Seen = Saw & { outputs: readonly (Json | undefined)[] }
-
 /** The value of a template in a context; undefined if a slot finds nothing. */
 export function valueOf(template: ActionTemplate, seen: Seen): Json | undefined {
   if ('constant' in template) return template.constant
@@ -403,32 +400,33 @@ function* joined(examples: readonly Example[], mayHaveOutputs: boolean): Steps<A
 /** A text of whole values of the event, with the same constant parts between them. */
 function* composed(examples: readonly Example[]): Steps<ActionTemplate | null> {
   for (const join of composedFrom(examples)) {
-    const given = yield* mapped(examples, ({ saw, value }) => ({ value, got: valueOf({ join }, saw) }))
-    const right = given.filter(({ value, got }) => got === value).length
-    const wrong = given.filter(({ value, got }) => got !== undefined && got !== value).length
-    if (right >= examples.length * GIVEN && wrong <= examples.length * WRONG) return { join }
+    if (yield* isGivenBy(examples, { join })) return { join }
   }
   return null
 }
 
-/** Share of examples that an output must give, and may give wrongly: a teacher makes mistakes. */
-const GIVEN = 0.9
-const WRONG = 0.04
+/** True if a template gives almost all of the values, and few wrongly. */
+function* isGivenBy(
+  examples: readonly Example[],
+  template: ActionTemplate,
+  isSame = (value: string | number, got: Json): boolean => got === value,
+): Steps<boolean> {
+  const given = yield* mapped(examples, ({ saw, value }) => ({ value, got: valueOf(template, saw) }))
+  const found = given.flatMap(({ value, got }) => (got === undefined ? [] : [isSame(value, got)]))
+  const right = found.filter(Boolean).length
+  return right >= examples.length * FOUND && found.length - right <= examples.length * WRONG
+}
 
 /** The place in an earlier output that gives these values. `asText`: a number may become a text. */
 function* outputSlotOf(examples: readonly Example[], { asText }: { asText: boolean }): Steps<OutputSlot | null> {
   const found = new Map<string, OutputSlot>()
-  const isSame = (value: string | number, got: Json | undefined) =>
-    got === value || (asText && typeof got === 'number' && String(got) === value)
+  const isSame = (value: string | number, got: Json) => got === value || (asText && typeof got === 'number' && String(got) === value)
   for (const { saw, value } of examples.slice(0, LEAST_DECISIONS))
     saw.outputs.forEach((output, place) => {
       for (const path of pathsIn(output, (leaf) => isSame(value, leaf))) found.set(JSON.stringify([place, path]), { output: place, path })
     })
   for (const slot of found.values()) {
-    const given = yield* mapped(examples, ({ saw, value }) => ({ value, got: outputAt(slot, saw) }))
-    const right = given.filter(({ value, got }) => isSame(value, got)).length
-    const wrong = given.filter(({ value, got }) => got !== undefined && !isSame(value, got)).length
-    if (right >= examples.length * GIVEN && wrong <= examples.length * WRONG) return slot
+    if (yield* isGivenBy(examples, slot, isSame)) return slot
   }
   return null
 }

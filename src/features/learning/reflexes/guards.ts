@@ -32,7 +32,7 @@ export function valueCode(value: Json): string {
   return isJsonFields(value) ? fieldsCode(Object.entries(value).map(([name, inner]) => [name, valueCode(inner)])) : JSON.stringify(value)
 }
 
-/** Names are computed if a plain one would mean something else, as \`__proto__\` does. */
+/** Names are computed if a plain one would mean something else, as `__proto__` does. */
 export const fieldsCode = (fields: readonly (readonly [string, string])[]): string =>
   fields.length === 0
     ? '{}'
@@ -41,8 +41,9 @@ export const fieldsCode = (fields: readonly (readonly [string, string])[]): stri
 export const HAS_OTHER_SOURCE = `// True if an item of a list has another value there.
 const hasOther = (list, of, values) => Array.isArray(list) && list.slice(0, ${MOST_ITEMS}).some((one) => !values.includes(one?.[of]))`
 
-const MOST_VALUES = 12
-const LEAST_EACH = 3
+/** So many values a guard knows, each of which several decisions had. */
+export const MOST_VALUES = 12
+export const LEAST_EACH = 3
 const MOST_NAMES = 60
 
 /** The types of events that a decision was taken on. */
@@ -81,19 +82,6 @@ export function guardsOf(own: readonly Episode[], all: readonly Episode[]): Rule
   const names = new Set(all.flatMap(({ saw }) => Object.keys(saw.window['10m']?.by_type ?? {})))
   if (names.size <= MOST_NAMES) guards.push({ path: ['window', '10m', 'by_type'], names: [...names].sort() })
   return guards
-}
-
-/** The values are mistakes of the teacher if so few of all decisions have them. */
-const MOST_RARE = 0.04
-
-/** The values if they are few words, without digits; null if a new one is usual. */
-export function fewWordsOf(values: readonly unknown[]): readonly string[] | null {
-  const counts = [...Map.groupBy(values, (value) => value)].map(([value, own]) => ({ value, count: own.length }))
-  const usual = counts.filter(({ count }) => count >= LEAST_EACH)
-  const words = usual.flatMap(({ value }) => (typeof value === 'string' && !/\d/.test(value) ? [value] : []))
-  const rare = values.length - usual.reduce((sum, { count }) => sum + count, 0)
-  const isFew = words.length > 0 && words.length <= MOST_VALUES && words.length === usual.length
-  return isFew && rare <= values.length * MOST_RARE ? words.sort() : null
 }
 
 /** The fields that all items of a list have, with few values, as guards. */

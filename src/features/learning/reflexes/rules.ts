@@ -3,6 +3,7 @@ import { type Condition, type Literal, pathKey } from './facts/condition.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Steps } from '../../../base/steps.ts'
 import type { Crowd } from './sources.ts'
+import { MOST_VALUES } from './guards.ts'
 import { sharpened, tightened } from './thresholds.ts'
 
 /** `covered`: the episodes that a rule decides; `exceptions`: those that were decided otherwise. */
@@ -77,15 +78,13 @@ function seenIn(all: readonly Candidate[], taught: Bits): Seen {
   const isText = ([key, bits]: [string, Bits]): boolean => {
     const values = valued.get(key) ?? []
     return (
-      values.length > MOST_LISTED ||
+      values.length > MOST_VALUES ||
       values.reduce((open, { bits: own }) => without(open, own), and(bits, taught)).some((word) => word !== 0)
     )
   }
-  return { texts: [...said].some(isText), listed: new Set([...items].flatMap(([key, values]) => (values <= MOST_LISTED ? [key] : []))) }
+  return { texts: [...said].some(isText), listed: new Set([...items].flatMap(([key, values]) => (values <= MOST_VALUES ? [key] : []))) }
 }
 
-/** So many values are known to a guard. */
-const MOST_LISTED = 12
 const itemKey = ({ path, of }: Extract<Condition, { is: 'contains' }>): string => `${pathKey(path)} ${of}`
 
 /** Each feature as it is, and counts and fields also negated. */

@@ -3,7 +3,7 @@ import type { Saw } from '../episode.ts'
 import { foldCase, foldCaseSource } from '../../../base/fold-case.ts'
 import { type ContextPath, sumOf, valueAt } from './facts/condition.ts'
 import { daysOf, type Leaf, leavesOf, readingsOf } from './facts/facts.ts'
-import { fewWordsOf } from './guards.ts'
+import { LEAST_EACH, MOST_VALUES } from './guards.ts'
 import { farSpanOf, type NumberRange, spanOf } from './facts/ranges.ts'
 import { isReading } from './facts/readings.ts'
 import { LONGEST_TEXT } from './facts/text.ts'
@@ -30,8 +30,8 @@ export type ReplySlot = { slot: readonly Extractor[] }
 type Example = { saw: Saw; value: string | number }
 
 /** Share of examples that a slot must find, and may get wrong: a teacher makes mistakes. */
-const FOUND = 0.9
-const WRONG = 0.04
+export const FOUND = 0.9
+export const WRONG = 0.04
 const MOST_EXTRACTORS = 4
 const TAUGHT_BY = 80
 const TRIED_ON = 400
@@ -143,6 +143,16 @@ const SAWS_OF_STEP = 100
 
 /** The numbers, or the few words, that are accepted from a slot. */
 export type Taken = { range: NumberRange } | { words: readonly string[] }
+
+/** The values if they are few words, without digits; null if a new one is usual. */
+function fewWordsOf(values: readonly unknown[]): readonly string[] | null {
+  const counts = [...Map.groupBy(values, (value) => value)].map(([value, own]) => ({ value, count: own.length }))
+  const usual = counts.filter(({ count }) => count >= LEAST_EACH)
+  const words = usual.flatMap(({ value }) => (typeof value === 'string' && !/\d/.test(value) ? [value] : []))
+  const rare = values.length - usual.reduce((sum, { count }) => sum + count, 0)
+  const isFew = words.length > 0 && words.length <= MOST_VALUES && words.length === usual.length
+  return isFew && rare <= values.length * WRONG ? words.sort() : null
+}
 
 /**
  * The values that a slot gave, where no guard of a field knows them: computed numbers, whose parts

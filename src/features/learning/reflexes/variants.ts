@@ -1,11 +1,14 @@
 import type { Steps } from '../../../base/steps.ts'
-import type { Saw } from '../episode.ts'
+import type { Json } from '../../../base/json.ts'
+import type { Seen } from '../episode.ts'
 import { nameOfPath } from './scorer/tree-words.ts'
-import { candidatesOf, composedFrom, computedFields, type Extractor, extract, type ReplySlot } from './slots.ts'
+import { candidatesOf, composedFrom, computedFields, type Extractor, type ReplySlot } from './slots.ts'
 
 type Value = string | number
-type Example = { saw: Saw; value: Value }
+type Example = { saw: Seen; value: Value }
 type Template = { constant: Value } | ReplySlot | { join: readonly (string | ReplySlot)[] }
+/** The value of a template in a context. */
+type ValueOf = (template: Template, saw: Seen) => Json | undefined
 /** `own`: the places of its examples. `said`: the template in words. */
 export type Variant = { template: Template; said: string; own: number[] }
 
@@ -22,13 +25,13 @@ const TRIED_OF_STEP = 5
  * The ways in which an argument is made where one does not give all values, as where some refunds
  * are of the whole amount and others of a part. None if they do not give almost all values.
  */
-export function* variantsOf(examples: readonly Example[]): Steps<Variant[]> {
+export function* variantsOf(examples: readonly Example[], valueOf: ValueOf): Steps<Variant[]> {
   const tried = drawn(examples, TRIED_ON)
   const least = Math.max(LEAST_OF_VARIANT, tried.length * LEAST_SHARE)
   const results: { template: Template; right: number[]; length: number }[] = []
   for (const [index, template] of [...candidates(drawn(examples, TAUGHT_BY)).values()].entries()) {
     if (index % TRIED_OF_STEP === 0) yield
-    const right = tried.flatMap(({ saw, value }, place) => (valueIn(template, saw) === value ? [place] : []))
+    const right = tried.flatMap(({ saw, value }, place) => (valueOf(template, saw) === value ? [place] : []))
     if (right.length >= least) results.push({ template, right, length: JSON.stringify(template).length })
   }
   const chosen: Template[] = []
@@ -42,7 +45,7 @@ export function* variantsOf(examples: readonly Example[]): Steps<Variant[]> {
     chosen.push(best.template)
     for (const place of best.right) open.delete(place)
   }
-  return chosen.length < 2 || open.size > tried.length * (1 - TOGETHER) ? [] : dividedBy(chosen, examples)
+  return chosen.length < 2 || open.size > tried.length * (1 - TOGETHER) ? [] : dividedBy(chosen, examples, valueOf)
 }
 
 /** A part of the golden ratio: ways that alternate are not all at places of one kind. */
@@ -54,12 +57,12 @@ const drawn = (examples: readonly Example[], most: number): Example[] =>
     ? [...examples]
     : Array.from({ length: most }, (_, at) => examples[Math.floor(((at + ((at * GOLDEN) % 1)) * examples.length) / most)] as Example)
 
-function dividedBy(chosen: readonly Template[], examples: readonly Example[]): Variant[] {
+function dividedBy(chosen: readonly Template[], examples: readonly Example[], valueOf: ValueOf): Variant[] {
   const variants = chosen.map((template): Variant => ({ template, said: said(template), own: [] }))
   // Their words name decisions.
   if (new Set(variants.map((variant) => variant.said)).size < variants.length) return []
   for (const [place, { saw, value }] of examples.entries())
-    variants.find(({ template }) => valueIn(template, saw) === value)?.own.push(place)
+    variants.find(({ template }) => valueOf(template, saw) === value)?.own.push(place)
   return variants
 }
 
@@ -71,13 +74,6 @@ function candidates(taught: readonly Example[]): Map<string, Template> {
   for (const extractor of computedFields(taught, 1)) add({ slot: [extractor] })
   for (const join of composedFrom(taught, taught.length)) add({ join })
   return found
-}
-
-function valueIn(template: Template, saw: Saw): Value | undefined {
-  if ('constant' in template) return template.constant
-  if ('slot' in template) return extract(template, saw)
-  const parts = template.join.map((part) => (typeof part === 'string' ? part : extract(part, saw)))
-  return parts.includes(undefined) ? undefined : parts.join('')
 }
 
 function said(template: Template): string {

@@ -7,7 +7,7 @@ import type { HeldOut, PreparedEpisodes } from './judge.ts'
 import { fieldSpansOf, textSpansIn, type FieldSpan, type NumberRange, type TextSpans } from './facts/ranges.ts'
 import { coveredBy, type Rule } from './rules.ts'
 import { looksAt, packed, type TableScorer } from './scorer/fit.ts'
-import { readingSources } from './facts/readings.ts'
+import { readingSources, SUM_PLACES } from './facts/readings.ts'
 import { quote, LONGEST_TEXT, WORDS_SOURCE } from './facts/text.ts'
 import {
   type Condition,
@@ -18,7 +18,6 @@ import {
   pathCode,
   pathKey,
   REPEATS,
-  SUM_PLACES,
 } from './facts/condition.ts'
 import { counted } from '../../../base/amounts.ts'
 import type { Steps } from '../../../base/steps.ts'

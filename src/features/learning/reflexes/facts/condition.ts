@@ -58,7 +58,6 @@ function numberCode({ path, minus }: NumberPlace): string {
   return path[0] === REPEATS ? pathCode(path) : `(${pathCode(path)} ?? 0)`
 }
 
-export { SUM_PLACES } from './readings.ts'
 export const sumOf = (one: number, other: number): number => {
   const sum = one + other
   return Number.isInteger(sum) ? sum : Number(sum.toFixed(SUM_PLACES))

@@ -7,7 +7,6 @@ import { beginningOf, wordsOf } from './text.ts'
 
 export const LONGEST_VALUE = 64
 export const MOST_DEPTH = 4
-export { MOST_ITEMS } from './readings.ts'
 /** Lists that are read as the numbers of their items. */
 const MOST_LISTS = 16
 

@@ -1,7 +1,8 @@
 import type { Saw } from '../../episode.ts'
 import type { Condition, ContextPath } from '../facts/condition.ts'
 import { NAMING } from '../../../../evidence/novelty.ts'
-import { isAskedItem, type Leaf, leavesOf, LONGEST_VALUE, MOST_DEPTH, MOST_ITEMS } from '../facts/facts.ts'
+import { isAskedItem, type Leaf, leavesOf, LONGEST_VALUE, MOST_DEPTH } from '../facts/facts.ts'
+import { MOST_ITEMS } from '../facts/readings.ts'
 import { WORDS_SOURCE, wordsOf } from '../facts/text.ts'
 
 /** A piece in words. `spells`: some letters in a row of a word, whose ends are spaces. */
