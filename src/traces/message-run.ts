@@ -6,11 +6,11 @@ import type { LogEntry } from '../contract/log-entry.ts'
  */
 
 type Typed = 'turn-started' | 'turn-ended' | 'effect-started' | 'effect-ended' | 'reply-sent' | 'reflex-fired' | 'event-ended'
-type Base = Pick<LogEntry, 'seq' | 'at' | 'event_ids'>
+type Base = Pick<LogEntry, 'seq' | 'at' | 'event_ids' | 'span_id' | 'parent_id'>
 export type LoggedApproval = Base & { kind: 'approval-requested'; approval_id: string; skill_id: string; version?: string; reason: string }
 /** Without a version it is about calls of tools, which no end of a run follows. */
 type LoggedDecision = Base & { kind: 'approval-decided'; approval_id: string; status: string; version?: string }
-/** `questions`: the inputs that the gate lacks. */
+/** `questions`: the inputs that the gate lacks. `waits`: an approved run is decided again later. */
 export type LoggedProposal = Base & {
   kind: 'skill-decided'
   proposal_id: string
@@ -18,6 +18,7 @@ export type LoggedProposal = Base & {
   verdict: unknown
   reason: unknown
   questions: string[]
+  waits: boolean
   dry_run?: unknown
 }
 type LoggedRunEnd = Base & { kind: 'run-ended'; status: unknown }
@@ -51,10 +52,18 @@ export function messageEntry(entry: LogEntry): MessageEntry | null {
   }
 }
 
-function verdictOf(decision: unknown): Pick<LoggedProposal, 'verdict' | 'reason' | 'questions'> {
-  const { verdict, reason, questions } = (decision ?? {}) as Record<string, unknown>
+/** Checks that pass by themselves in time. */
+export const PACE: ReadonlySet<string> = new Set(['cooldown', 'concurrency'])
+
+type LoggedStage = { status?: unknown; checks?: { check: string; passed: boolean }[] }
+
+function verdictOf(decision: unknown): Pick<LoggedProposal, 'verdict' | 'reason' | 'questions' | 'waits'> {
+  const { verdict, reason, questions, stages } = (decision ?? {}) as Record<string, unknown>
   const asked = Array.isArray(questions) ? questions.map((one: { question?: unknown } | null) => one?.question) : []
-  return { verdict, reason, questions: asked.filter((text) => typeof text === 'string') }
+  const stopped = Array.isArray(stages) ? (stages as LoggedStage[]).filter(({ status }) => status === 'failed') : []
+  const failed = stopped.flatMap(({ checks = [] }) => checks.filter(({ passed }) => !passed))
+  const waits = failed.length > 0 && failed.every(({ check }) => PACE.has(check))
+  return { verdict, reason, questions: asked.filter((text) => typeof text === 'string'), waits }
 }
 
 export type MessageRun = {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import { RunEvents } from '../../../src/features/protocols/http/ag-ui/ag-ui-events.ts'
 
-const run = { threadId: 't', runId: 'r', event_id: 'e-1', approval_id: null }
+const run = { threadId: 't', runId: 'r', event_id: 'e-1', approval_ids: [] }
 const at = '2026-11-22T10:00:00.000Z'
 const entry = (fields: Record<string, unknown>) =>
   ({ seq: 1, at, trace_id: 'a', span_id: 's', parent_id: null, event_ids: ['e-1'], ...fields }) as never as LogEntry
@@ -100,9 +100,37 @@ test.each([
   ['at once for calls of tools, which no run follows', undefined, ['RUN_FINISHED']],
   ['with the run of a skill', '1.0.0', []],
 ])('a run that resumes an approval ends %s', (_, version, types) => {
-  const events = new RunEvents({ ...run, event_id: null, approval_id: 'a-1' }, { shows_work: false })
+  const events = new RunEvents({ ...run, event_id: null, approval_ids: ['a-1'] }, { shows_work: false })
   const decided = { kind: 'approval-decided', approval_id: 'a-1', status: 'approved', skill_id: 'act', ...(version && { version }) }
   expect(events.of(entry(decided)).map(({ type }) => type)).toEqual(types)
+})
+
+test('a run that resumes two approvals ends with the later run, though it was put off for the earlier one', () => {
+  const events = new RunEvents({ ...run, event_id: null, approval_ids: ['a-1', 'a-2'] }, { shows_work: false })
+  const of = (span: string) => ({ parent_id: span, skill_id: 'act', proposal_id: 'p' })
+  const approved = (id: string) =>
+    entry({ kind: 'approval-decided', approval_id: id, span_id: id, status: 'approved', skill_id: 'act', version: '1.0.0' })
+  const pace = { stages: [{ status: 'failed', checks: [{ check: 'concurrency', passed: false }] }] }
+  const all = [
+    approved('a-1'),
+    approved('a-2'),
+    entry({ kind: 'skill-decided', ...of('a-2'), decision: { verdict: 'refused', ...pace } }),
+    entry({ kind: 'skill-applied', ...of('elsewhere'), status: 'ok' }),
+    entry({ kind: 'skill-applied', ...of('a-1'), status: 'ok' }),
+  ]
+  expect(all.flatMap((one) => events.of(one))).toEqual([])
+  expect(events.of(entry({ kind: 'skill-applied', ...of('a-2'), status: 'failed' }))).toMatchObject([
+    {
+      type: 'RUN_FINISHED',
+      outcome: { type: 'success' },
+      result: {
+        answers: [
+          { interrupt_id: 'a-1', status: 'ok' },
+          { interrupt_id: 'a-2', status: 'failed' },
+        ],
+      },
+    },
+  ])
 })
 
 const started = entry({ kind: 'turn-started', turn_id: 't-1' })

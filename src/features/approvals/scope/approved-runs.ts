@@ -8,6 +8,7 @@ import type { ParkedRun, ApprovedRun } from '../../../skills/session/ports.ts'
 import type { ProposalResult } from '../../../skills/session/result.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { approvalHead } from '../../../traces/ids.ts'
+import { PACE } from '../../../traces/message-run.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
@@ -79,8 +80,6 @@ export function handleApprovalEvents({ jobs, unit, accept }: Entrance): void {
 
 /** Retry interval of an approved run that waits for another run. */
 const WAIT_MS = 60_000
-/** Gate checks that pass by themselves over time. */
-const PACE = new Set(['cooldown', 'concurrency'])
 
 type ApprovedRunParts = Pick<Lanes, 'jobs' | 'outbox' | 'guard' | 'unit' | 'now' | 'scope' | 'settings' | 'log'> & {
   skills: Skills

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { adminKey, call, fetchRaw, keyFor, problem, scopePath, workerFetch } from '../../../support/http.ts'
 import { write } from '../../../support/reflex-chain.ts'
 import { freshScope, logOf, stubOf } from '../../../support/scopes.ts'
-import { behaviours, effects } from '../../../support/test-agents.ts'
-import { skill } from '../../../support/two-step-skill.ts'
+import { ask as askModel, behaviours, effects } from '../../../support/test-agents.ts'
+import { skill, twoSteps } from '../../../support/two-step-skill.ts'
 
 const inputOf = (changes: Partial<RunAgentInput> = {}): RunAgentInput => ({
   threadId: 'alice',
@@ -160,7 +160,7 @@ describe('a run by AG-UI', () => {
     ['no text', { messages: [{ id: 'm', role: 'user', content: '  ' }] }],
     ['a run without an id', { runId: '' }],
     ['an id with a control character', { runId: 'a\u0000b' }],
-    ['two answers', { resume: [0, 1].map((place) => ({ interruptId: `i-${place}`, status: 'resolved' })) }],
+    ['33 answers', { resume: Array.from({ length: 33 }, (_each, place) => ({ interruptId: `i-${place}`, status: 'resolved' })) }],
     ['messages that are no list', { messages: 'hello' }],
   ])('is refused with %s, and leaves nothing', async (_, changes) => {
     const scope = freshScope('chat')
@@ -173,5 +173,82 @@ describe('a run by AG-UI', () => {
     const json = inputOf({ resume: [{ interruptId: crypto.randomUUID(), status: 'resolved', payload: { approved: true } }] })
     expect(await call(scopePath(scope, '/ag-ui'), { json })).toMatchObject(problem(404))
     expect(await call(scopePath(scope, '/ag-ui'), { json, key: await keyFor(['publisher']) })).toMatchObject(problem(403))
+  })
+})
+
+describe('the interrupts of a run', () => {
+  type Interrupts = BaseEvent & { outcome: { interrupts: { id: string }[] } }
+  const interruptsOf = (events: readonly BaseEvent[]) => (events.at(-1) as Interrupts).outcome.interrupts.map(({ id }) => id)
+  const done = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
+  /** A turn that says something, and whose model proposes the skills. */
+  const proposes = (scope: string, ids: readonly string[]) =>
+    behaviours.set(scope, async (_, deps) => {
+      for (const id of ids) await askModel(deps, `propose ${id} twice`)
+      deps.reply('I asked')
+      return null
+    })
+  const needing = () => skill({ policy: { allow_roles: ['agent'], needs_approval_if: ['true'] } })
+  const asking = () => {
+    const { signature } = twoSteps('x')
+    return skill({ signature: { ...signature, inputs: [...signature.inputs, { name: 'place', type: 'string', required: true }] } })
+  }
+
+  test('are answered together by the official client, which has each text once', async () => {
+    const scope = freshScope()
+    proposes(scope, [await needing(), await needing()])
+    const agent = new HttpAgent({
+      url: `https://reflex.test${scopePath(scope, '/ag-ui')}`,
+      headers: { Authorization: `Bearer ${adminKey}` },
+      fetch: (url, init) => workerFetch(url, init),
+      initialMessages: [{ id: 'm-1', role: 'user', content: 'please' }],
+    })
+    await agent.runAgent()
+    behaviours.delete(scope)
+    expect(agent.pendingInterrupts).toHaveLength(2)
+    const resume = agent.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: 'resolved' as const, payload: { approved: true } }))
+    const { result } = await agent.runAgent({ resume })
+    expect(result).toMatchObject({ answers: [{ status: 'ok' }, { status: 'ok' }] })
+    expect(done(scope).toSorted()).toEqual(['first m', 'first m', 'second m', 'second m'])
+    expect(agent.messages.flatMap(({ role, content }) => (role === 'assistant' && content !== undefined ? [content] : []))).toEqual([
+      'I asked',
+    ])
+  })
+
+  test('that ask for input take a text, and an answer of another form sends no earlier message again', async () => {
+    const scope = freshScope()
+    proposes(scope, [await asking()])
+    const [interruptId] = interruptsOf(await run(scope, inputOf()))
+    const answer = (changes: object) => ({ ...inputOf(), resume: [{ interruptId, status: 'resolved', ...changes }] })
+    const accepted = async () => (await stubOf(scope).state()).counters.accepted
+    expect(await call(scopePath(scope, '/ag-ui'), { json: answer({ payload: { place: 'there' } }) })).toMatchObject(problem(400))
+    expect(await call(scopePath(scope, '/ag-ui'), { json: answer({ interruptId: 'clarify:none', payload: 'x' }) })).toMatchObject(
+      problem(404),
+    )
+    const left = await run(scope, answer({ status: 'cancelled' }))
+    expect(typesOf(left)).toEqual(['RUN_STARTED', 'RUN_FINISHED'])
+    expect(left.at(-1)).toMatchObject({ outcome: { type: 'success' }, result: { status: 'cancelled' } })
+    expect(await accepted()).toBe(1)
+    behaviours.delete(scope)
+    expect(typesOf(await run(scope, answer({ payload: 'there' }))).at(-1)).toBe('RUN_FINISHED')
+    expect(await accepted()).toBe(2)
+  })
+
+  test('of both kinds are answered by one run', async () => {
+    const scope = freshScope()
+    proposes(scope, [await needing(), await asking()])
+    const ids = interruptsOf(await run(scope, inputOf()))
+    behaviours.delete(scope)
+    const resume = ids.map((interruptId) => ({
+      interruptId,
+      status: 'resolved',
+      payload: interruptId.startsWith('clarify:') ? 'there' : { approved: true },
+    }))
+    const input = { ...inputOf(), resume }
+    const events = await run(scope, input)
+    expect(typesOf(events).filter((type) => type === 'TOOL_CALL_RESULT')).toHaveLength(2)
+    expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } })
+    expect(done(scope)).toEqual(['first m', 'second m'])
+    expect((await stubOf(scope).state()).counters.accepted).toBe(2)
+    expect(typesOf(joined(await run(scope, input)))).toEqual(typesOf(joined(events)))
   })
 })

@@ -4,11 +4,14 @@ import type { AnswerPart } from '../../../../contract/scope-api.ts'
 import { messageEntry, type LoggedApproval, type LoggedProposal, type MessageEntry } from '../../../../traces/message-run.ts'
 import { Texts, type UiEvent } from './ag-ui-texts.ts'
 
-/** `event_id`: the event that the run waits for. `approval_id`: the approval that it resumes. */
-export type AgUiRun = { threadId: string; runId: string; parentRunId?: string | undefined } & (
-  | { event_id: string; approval_id: null }
-  | { event_id: null; approval_id: string }
-)
+/** `event_id`: the event that the run waits for. `approval_ids`: the approvals that it decides. */
+export type AgUiRun = {
+  threadId: string
+  runId: string
+  parentRunId?: string | undefined
+  event_id: string | null
+  approval_ids: readonly string[]
+}
 type Interrupt = { id: string; reason: string; message: string; responseSchema: object; metadata: Record<string, unknown> }
 
 const answer = {
@@ -41,17 +44,25 @@ export class RunEvents {
   readonly #replying = new Set<number>()
   #held: MessageEntry | null = null
   #said = false
-  #decided = false
+  /** The end of the run's event. */
+  #event_end: EventEnd | null = null
+  /** The approvals whose decision or run the log does not have yet. */
+  readonly #waiting: Set<string>
+  /** The approvals whose skills run, by the span of their decision. */
+  readonly #running = new Map<string, string>()
+  readonly #settled: { interrupt_id: string; status: unknown }[] = []
   ended = false
 
   constructor(run: AgUiRun, { shows_work }: { shows_work: boolean }) {
     this.#run = run
+    this.#waiting = new Set(run.approval_ids)
     this.#shows_work = shows_work
   }
 
+  /** A run that only leaves questions is over. */
   start(): UiEvent[] {
     const { threadId, runId, parentRunId } = this.#run
-    return [{ type: 'RUN_STARTED', threadId, runId, ...(parentRunId !== undefined && { parentRunId }) }]
+    return [{ type: 'RUN_STARTED', threadId, runId, ...(parentRunId !== undefined && { parentRunId }) }, ...this.#endOnceDone()]
   }
 
   /** The events of an entry, none after the end of the run. */
@@ -63,7 +74,12 @@ export class RunEvents {
   }
 
   #endedBy(entry: MessageEntry): UiEvent[] {
-    if (this.#run.event_id === null) return this.#resumed(entry)
+    this.#decided(entry)
+    const said = this.#run.event_id === null ? [] : this.#answeredOnceSaid(entry)
+    return this.ended ? said : [...said, ...this.#endOnceDone()]
+  }
+
+  #answeredOnceSaid(entry: MessageEntry): UiEvent[] {
     if (entry.kind === 'reply-sent' && entry.turn_id === null && this.#held) return this.#answered(this.#held)
     if (entry.kind === 'reflex-fired' && entry.action.action_type === 'reply' && entry.reused !== true) this.#replying.add(entry.seq)
     const waits = entry.kind === 'event-ended' && entry.outcome.by === 'reflex' && this.#replying.has(entry.outcome.log_seq)
@@ -114,19 +130,34 @@ export class RunEvents {
     const is_text = outcome.by === 'turn' && !this.#said && typeof result === 'string' && result !== ''
     // Some agents return their text instead of replying.
     const text = is_text ? this.#texts.whole(outcome.turn_id, result) : []
-    const outcomes = this.#interrupts.length > 0 ? { type: 'interrupt', interrupts: this.#interrupts } : { type: 'success' }
-    return [...text, ...this.#end(this.#finished(outcomes, { status, by: outcome.by, ...(result !== undefined && { result }) }))]
+    this.#event_end = { status, by: outcome.by, ...(result !== undefined && { result }) }
+    return text
   }
 
-  #resumed(entry: MessageEntry): UiEvent[] {
-    if (entry.kind === 'approval-decided' && entry.approval_id === this.#run.approval_id) {
-      this.#decided = true
-      const has_run = entry.status === 'approved' && entry.version !== undefined
-      return has_run ? [] : this.#end(this.#finished({ type: 'success' }, { status: entry.status }))
+  /** Decisions on calls of tools, and rejections, have no run that would follow. */
+  #decided(entry: MessageEntry): void {
+    if (entry.kind === 'approval-decided' && this.#waiting.has(entry.approval_id)) {
+      if (entry.status === 'approved' && entry.version !== undefined) this.#running.set(entry.span_id, entry.approval_id)
+      else this.#settle(entry.approval_id, entry.status)
     }
-    const isRejection = entry.kind === 'skill-decided' && entry.verdict !== 'allow'
-    if (!this.#decided || (entry.kind !== 'run-ended' && !isRejection)) return []
-    return this.#end(this.#finished({ type: 'success' }, { status: entry.kind === 'run-ended' ? entry.status : 'refused' }))
+    const approval_id = entry.parent_id === null ? undefined : this.#running.get(entry.parent_id)
+    if (approval_id === undefined) return
+    if (entry.kind === 'run-ended') this.#settle(approval_id, entry.status)
+    else if (entry.kind === 'skill-decided' && entry.verdict !== 'allow' && !entry.waits) this.#settle(approval_id, 'refused')
+  }
+
+  #settle(interrupt_id: string, status: unknown): void {
+    if (this.#waiting.delete(interrupt_id)) this.#settled.push({ interrupt_id, status })
+  }
+
+  #endOnceDone(): UiEvent[] {
+    const { event_id, approval_ids } = this.#run
+    if (this.#waiting.size > 0 || (event_id !== null && !this.#event_end)) return []
+    if (this.#event_end && this.#interrupts.length > 0)
+      return this.#end(this.#finished({ type: 'interrupt', interrupts: this.#interrupts }, this.#event_end))
+    const [only] = this.#settled
+    const alone = approval_ids.length > 1 ? { answers: this.#settled } : { status: only?.status ?? 'cancelled' }
+    return this.#end(this.#finished({ type: 'success' }, this.#event_end ?? alone))
   }
 
   #finished(outcome: object, result?: unknown): UiEvent {
@@ -177,6 +208,7 @@ export class RunEvents {
 }
 
 type Fields = Readonly<Record<string, unknown>>
+type EventEnd = { status: string; by: string; result?: unknown }
 
 const say = (messageId: string, delta: string): UiEvent[] => [
   { type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' },

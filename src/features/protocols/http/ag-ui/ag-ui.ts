@@ -30,13 +30,19 @@ const resume = z.looseObject({
   status: z.enum(['resolved', 'cancelled']),
   payload: z.unknown().optional(),
 })
+/** A turn proposes fewer skills. */
+const MOST_ANSWERS = 32
 /** Fields of later versions, and those that a scope has no use for, are ignored. */
 const runInput = z.looseObject({
   threadId: id,
   runId: id.describe('Identifies the run: a repetition gets the same events, and starts no second turn.'),
   parentRunId: id.optional(),
   messages: z.array(message).max(1000).default([]).describe('The last one, of the user, becomes an event; the scope remembers the others.'),
-  resume: z.array(resume).max(1).optional().describe('The answer to the interrupt of the previous run.'),
+  resume: z
+    .array(resume)
+    .max(MOST_ANSWERS)
+    .optional()
+    .describe('The answers to the interrupts of the previous run; no message becomes an event then.'),
 })
 type RunInput = z.infer<typeof runInput>
 
@@ -47,7 +53,7 @@ const run = operations({ tag: 'Scopes', roles: ['publisher'], scoped: true })(
   {
     description:
       'Takes a RunAgentInput of AG-UI 1.0 and responds with its events as a stream, which is a projection of the log from the receipt of the message on; text arrives as the model makes it. ' +
-      'Approvals and questions of skills end a run as interrupts; `resume` of the next run answers one. Tool calls and state are for keys with the role viewer; approvals need the role operator. See docs/ag-ui.md.',
+      'Approvals and questions of skills end a run as interrupts; `resume` of the next run answers them. Tool calls and state are for keys with the role viewer; approvals need the role operator. See docs/ag-ui.md.',
     params: scopePath,
     body: runInput,
     example: { threadId: 'alice', runId: 'run-1', messages: [{ id: 'm-1', role: 'user', content: 'hello' }] },
@@ -59,25 +65,48 @@ const run = operations({ tag: 'Scopes', roles: ['publisher'], scoped: true })(
 export const agUiRoutes = resource().openapiRoutes([
   serve(run, async (c, { body: input }) => {
     const { scope, principal } = c.var
-    const [entry] = input.resume ?? []
-    const resumes = entry !== undefined && !entry.interruptId.startsWith(CLARIFY)
-    const { run, after, trace_id } = resumes ? await resumed(c, input, entry) : await begun(c, input)
+    const { run, after, trace_id } = await begun(c, input)
     const events = new RunEvents(run, { shows_work: hasRole(principal, 'viewer') })
+    const begins = events.start().map(line)
+    if (events.ended) return new Response(begins.join(''), { headers })
     const key = { connection_id: principal.name, key_id: principal.key_id, source: principal.name }
     const log = await connect(c.env, scope, { ...key, may_send: false, decides_as: null, after, parts: true })
-    const is_own = (one: LogEntry) => one.trace_id === trace_id || (run.event_id !== null && one.event_ids.includes(run.event_id))
-    return new Response(streamOf(log, events, is_own), { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
+    return new Response(streamOf(log, { begins, events, isOwn: ownOf(run, trace_id) }), { headers })
   }),
 ])
 
-type Begun = { run: AgUiRun; after: number; trace_id: string }
+/** `trace_id`: of the event that the run waits for. */
+type Begun = { run: AgUiRun; after: number; trace_id: string | null }
+type SentMessage = { event_id: string; after: number; trace_id: string }
+type ResumeEntry = z.infer<typeof resume>
 type AgUiContext = Context<AuthEnv>
 
-/** Sends the message as an event. A repeated run has the same event id, which is a duplicate. */
-async function begun(c: AgUiContext, { threadId, runId, parentRunId, messages, resume: answers }: RunInput): Promise<Begun> {
+/** Sends the message, or answers the interrupts. All is checked before anything is done. */
+async function begun(c: AgUiContext, input: RunInput): Promise<Begun> {
+  const { threadId, runId, parentRunId, messages, resume: answers = [] } = input
+  const of = { threadId, runId, parentRunId }
+  if (answers.length === 0) {
+    const content = textOf(messages.findLast(({ role }) => role === 'user')?.content)
+    if (content === null) throw invalid('A run needs a message of the user with text, or an answer to an interrupt.')
+    const { event_id, ...rest } = await sent(c, input, content)
+    return { run: { ...of, event_id, approval_ids: [] }, ...rest }
+  }
+  const decisions = answers.filter(({ interruptId }) => !interruptId.startsWith(CLARIFY))
+  const asked = await askedFor(c, decisions)
+  const said = await saidTo(
+    c,
+    answers.filter((answer) => !decisions.includes(answer)),
+  )
+  for (const answer of decisions) await decided(c, answer)
+  const message = said === null ? null : await sent(c, input, said)
+  const after = Math.min(...asked.map(({ seq }) => seq), message?.after ?? Infinity)
+  const run = { ...of, event_id: message?.event_id ?? null, approval_ids: decisions.map(({ interruptId }) => interruptId) }
+  return { run, after, trace_id: message?.trace_id ?? null }
+}
+
+/** Sends a text as an event. A repeated run has the same event id, which is a duplicate. */
+async function sent(c: AgUiContext, { threadId, runId }: RunInput, content: string): Promise<SentMessage> {
   const { scope } = c.var
-  const content = textOf(answers?.[0]?.payload) ?? textOf(messages.findLast(({ role }) => role === 'user')?.content)
-  if (content === null) throw invalid('A run needs a message of the user with text, or an answer to an interrupt.')
   const event_id = `ag-ui:${runId}`
   const event = readEvent({ type: 'ws.message', id: event_id, connection_id: threadId, content }, { ...eventRules(c, scope), heard: true })
   const stub = c.env.SCOPE.getByName(scope)
@@ -86,38 +115,64 @@ async function begun(c: AgUiContext, { threadId, runId, parentRunId, messages, r
   if (!accepted.ok) throw inboxFull(scope, accepted)
   const [receipt] = accepted.receipts
   const trace_id = receipt?.trace_id ?? event.meta.trace_id
-  const run = { threadId, runId, parentRunId, event_id, approval_id: null }
-  if (receipt?.status !== 'duplicate') return { run, after: last_seq, trace_id }
+  if (receipt?.status !== 'duplicate') return { event_id, after: last_seq, trace_id }
   const first = await stub.event(event_id)
   if (first) demandReader(c.var.principal, first.event)
   const entry = await entryIn(c.env, scope, 'event-accepted', ({ event_ids }) => event_ids.includes(event_id))
   if (!entry) throw notFound(`The run ${runId} is too old: retention has deleted its log.`)
-  return { run, after: entry.seq - 1, trace_id }
+  return { event_id, after: entry.seq - 1, trace_id }
 }
 
-/** Decides on the approval that the previous run ended with, and follows what comes of it. */
-async function resumed(c: AgUiContext, { threadId, runId, parentRunId }: RunInput, answer: z.infer<typeof resume>): Promise<Begun> {
-  const { scope, principal } = c.var
-  demandRole(principal, 'operator')
-  const { interruptId: approval_id, status, payload } = answer
-  const asked = await entryIn(c.env, scope, 'approval-requested', (entry) => fieldOf(entry, 'approval_id') === approval_id)
-  if (!asked) throw notFound(`The scope ${scope} has no interrupt ${approval_id}.`)
-  const approves = status === 'resolved' && (payload === true || fieldOf(payload, 'approved') === true)
+/** The entries that asked for the approvals, in this scope. */
+async function askedFor({ env, var: { scope, principal } }: AgUiContext, decisions: readonly ResumeEntry[]): Promise<LogEntry[]> {
+  if (decisions.length > 0) demandRole(principal, 'operator')
+  const asked = []
+  for (const answer of decisions) {
+    asked.push(await interruptIn(env, scope, 'approval-requested', 'approval_id', answer.interruptId))
+    if (isApproval(answer)) editsIn(answer.payload)
+  }
+  return asked
+}
+
+/** The answers to questions as one text; null if all were left. */
+async function saidTo({ env, var: { scope } }: AgUiContext, answers: readonly ResumeEntry[]): Promise<string | null> {
+  const texts = []
+  for (const { interruptId, status, payload } of answers) {
+    await interruptIn(env, scope, 'skill-decided', 'proposal_id', interruptId.slice(CLARIFY.length))
+    const text = textOf(payload)
+    if (status === 'resolved' && text === null) throw invalid(`The answer to ${interruptId} is a text: give it as the payload.`)
+    if (status === 'resolved') texts.push(text)
+  }
+  return texts.length === 0 ? null : texts.join('\n')
+}
+
+const isApproval = ({ status, payload }: ResumeEntry): boolean =>
+  status === 'resolved' && (payload === true || fieldOf(payload, 'approved') === true)
+
+async function decided({ env, var: { principal } }: AgUiContext, answer: ResumeEntry): Promise<void> {
+  const { interruptId: id, payload } = answer
+  const approves = isApproval(answer)
   const why = fieldOf(payload, 'reason')
-  const reason = typeof why === 'string' && why !== '' ? why.slice(0, 1000) : null
-  const edits = approves ? editsIn(payload) : undefined
   const decision = {
-    id: approval_id,
+    id,
     status: approves ? ('approved' as const) : ('rejected' as const),
-    reason,
-    edits,
+    reason: typeof why === 'string' && why !== '' ? why.slice(0, 1000) : null,
+    edits: approves ? editsIn(payload) : undefined,
     traceparent: undefined,
   }
-  await decide(c.env, principal, decision).catch((error: unknown) => {
+  await decide(env, principal, decision).catch((error: unknown) => {
     // A repetition of the run, or somebody was faster: the log has the decision.
     if (!(error instanceof Problem) || !error.type.endsWith(':already-decided')) throw error
   })
-  return { run: { threadId, runId, parentRunId, event_id: null, approval_id }, after: asked.seq, trace_id: asked.trace_id }
+}
+
+/** The run before has shown what came until a decision: this one shows what follows it. */
+function ownOf({ event_id, approval_ids }: AgUiRun, trace_id: string | null): (entry: LogEntry) => boolean {
+  const traces = new Set(trace_id === null ? [] : [trace_id])
+  return (entry) => {
+    if (entry.kind === 'approval-decided' && approval_ids.includes(String(fieldOf(entry, 'approval_id')))) traces.add(entry.trace_id)
+    return traces.has(entry.trace_id) || (event_id !== null && entry.event_ids.includes(event_id))
+  }
 }
 
 function editsIn(payload: unknown): Record<string, unknown> | undefined {
@@ -126,6 +181,13 @@ function editsIn(payload: unknown): Record<string, unknown> | undefined {
   const parsed = approvalEdits.safeParse(given)
   if (!parsed.success) throw invalid('The edits of an answer are inputs by their names.', fromZod(parsed.error))
   return parsed.data
+}
+
+/** The entry that asked for it. */
+async function interruptIn(env: Env, scope: string, kind: LogEntry['kind'], name: string, id: string): Promise<LogEntry> {
+  const found = await entryIn(env, scope, kind, (entry) => fieldOf(entry, name) === id)
+  if (found) return found
+  throw notFound(`The scope ${scope} has no interrupt ${kind === 'skill-decided' ? CLARIFY : ''}${id}.`)
 }
 
 /** The first entry of the kind that matches. */
@@ -139,18 +201,20 @@ async function entryIn(env: Env, scope: string, kind: LogEntry['kind'], matches:
   return null
 }
 
+type RunStream = { begins: readonly string[]; events: RunEvents; isOwn: (entry: LogEntry) => boolean }
+
 /** The events as server-sent events, until the run ends or the client leaves. */
-function streamOf(log: Response, events: RunEvents, is_own: (entry: LogEntry) => boolean): ReadableStream<Uint8Array> {
+function streamOf(log: Response, { begins, events, isOwn }: RunStream): ReadableStream<Uint8Array> {
   const stop = new AbortController()
   const lines = async function* () {
-    for (const event of events.start()) yield line(event)
+    yield* begins
     for await (const block of blocksOf(log, stop.signal)) {
       const [, name, data] = /^event: (.*)\ndata: (.*)$/m.exec(block) ?? []
       if (data === undefined) yield ': the run continues\n\n'
       else if (name === 'part') for (const event of events.part(JSON.parse(data) as AnswerPart)) yield line(event)
       else {
         const entry = JSON.parse(data) as LogEntry
-        if (is_own(entry)) for (const event of events.of(entry)) yield line(event)
+        if (isOwn(entry)) for (const event of events.of(entry)) yield line(event)
       }
       if (events.ended) return
     }
@@ -170,6 +234,7 @@ function streamOf(log: Response, events: RunEvents, is_own: (entry: LogEntry) =>
 }
 
 const PAGE = 1000
+const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' }
 const line = (event: UiEvent): string => `data: ${JSON.stringify(event)}\n\n`
 const fieldOf = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
