@@ -174,6 +174,17 @@ describe('a run by AG-UI', () => {
     expect(await call(scopePath(scope, '/ag-ui'), { json })).toMatchObject(problem(404))
     expect(await call(scopePath(scope, '/ag-ui'), { json, key: await keyFor(['publisher']) })).toMatchObject(problem(403))
   })
+
+  test('ignores what a scope has no use for in the messages before: activities, and however many', async () => {
+    const scope = freshScope('chat')
+    const activity = { id: 'a', role: 'activity', activityType: 'PLAN', content: { steps: [] } }
+    const before = Array.from({ length: 1500 }, (_, place) => ({ id: `m-${place}`, role: 'user', content: 'x' }))
+    const json = {
+      ...inputOf(),
+      messages: [activity, { id: 'e', role: 'assistant' }, ...before, { id: 'l', role: 'user', content: 'hello' }],
+    }
+    expect(typesOf(await run(scope, json)).at(-1)).toBe('RUN_FINISHED')
+  })
 })
 
 describe('the interrupts of a run', () => {

@@ -23,8 +23,8 @@ const id = z
   .min(1)
   .max(100)
   .refine((text) => !/\p{Cc}/u.test(text), 'must not contain control characters')
-const part = z.looseObject({ type: z.string(), text: z.string().optional() })
-const message = z.looseObject({ id: z.string(), role: z.string(), content: z.union([z.string(), z.array(part)]).nullish() })
+/** The content of an activity is an object, and a message may have none. */
+const message = z.looseObject({ id: z.string(), role: z.string(), content: z.unknown().optional() })
 const resume = z.looseObject({
   interruptId: z.string().min(1).max(200),
   status: z.enum(['resolved', 'cancelled']),
@@ -37,7 +37,7 @@ const runInput = z.looseObject({
   threadId: id,
   runId: id.describe('Identifies the run: a repetition gets the same events, and starts no second turn.'),
   parentRunId: id.optional(),
-  messages: z.array(message).max(1000).default([]).describe('The last one, of the user, becomes an event; the scope remembers the others.'),
+  messages: z.array(message).default([]).describe('The last one, of the user, becomes an event; the scope remembers the others.'),
   resume: z
     .array(resume)
     .max(MOST_ANSWERS)
