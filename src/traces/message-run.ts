@@ -74,17 +74,23 @@ export type MessageRun = {
   question: LoggedProposal | null
   /** True from an approval until the run of its skill has ended. */
   is_approved: boolean
+  /** The decisions that were made on its approvals. */
+  decided: ReadonlySet<string>
 }
 
 /** The state of a run after all entries of its trace. */
 export function messageRun(entries: readonly LogEntry[]): MessageRun {
-  const run: MessageRun = { replies: [], approval: null, question: null, is_approved: false }
+  const decided = new Set<string>()
+  const run: MessageRun = { replies: [], approval: null, question: null, is_approved: false, decided }
   const open = new Map<string, LoggedApproval>()
   for (const entry of entries) {
     const one = messageEntry(entry)
     if (one?.kind === 'reply-sent') run.replies.push(one)
     if (one?.kind === 'approval-requested') open.set(one.approval_id, one)
-    if (one?.kind === 'approval-decided') open.delete(one.approval_id)
+    if (one?.kind === 'approval-decided') {
+      open.delete(one.approval_id)
+      decided.add(one.status)
+    }
     if (one?.kind === 'approval-decided' && one.status === 'approved' && one.version !== undefined) run.is_approved = true
     if (one?.kind === 'skill-decided') run.question = one.verdict === 'clarify' ? one : null
     if (one?.kind === 'run-ended') run.is_approved = false

@@ -24,6 +24,7 @@ import {
 import type { A2ARequestHandler } from '@a2a-js/sdk/server'
 import { z } from 'zod'
 import { limits } from '../../../../base/limits.ts'
+import { fromZod } from '../../../../contract/problem.ts'
 import { approvedFor } from '../../../../contract/approval.ts'
 import { eventStatuses, type EventRecord, type EventStatus } from '../../../../contract/event-record.ts'
 import type { Manifest } from '../../../../skills/manifest/manifest.ts'
@@ -203,6 +204,11 @@ const LOOK_EVERY_MS = 500
 const MOST_LISTED = 20
 const decision = approvedFor.extend({ decision: z.enum(['approve', 'reject']) })
 
+function flawOf(error: z.ZodError): string {
+  const [first] = fromZod(error)
+  return first ? `${first.path}: ${first.message}` : 'it is invalid'
+}
+
 /** A scope as an A2A agent. Tasks are views of its events: nothing is stored for them. */
 export class ScopeAgent implements A2ARequestHandler {
   readonly #c: Caller
@@ -327,7 +333,8 @@ export class ScopeAgent implements A2ARequestHandler {
       throw new RequestMalformedError(`contextId: must be ${scope}, the scope of this endpoint.`)
     const task = message.taskId === '' ? null : await this.#found(message.taskId)
     if (task && (await this.#isDecided(task, message))) return task.task.id
-    if (task && !isWaiting(taskOf(task)))
+    if (task && !isWaiting(taskOf(task))) {
+      if (await this.#isRepeated(task, message)) return task.task.id
       throw new UnsupportedOperationError(`The task ${message.taskId} asks for nothing: send a message without a task.`)
     const rules = { ...eventRules(this.#c, scope), heard: true }
     const trace = traceContextOf(this.#traceparent, this.#c.req.header('tracestate'))
@@ -339,8 +346,10 @@ export class ScopeAgent implements A2ARequestHandler {
 
   /** Decides the approval that a task waits for, if the message says how. */
   async #isDecided({ run: { approval } }: TaskFacts, message: Message): Promise<boolean> {
-    const given = decision.safeParse(saidIn(message).data)
-    if (!approval || !given.success) return false
+    const { data } = saidIn(message)
+    if (!approval || data === null || !('decision' in data)) return false
+    const given = decision.safeParse(data)
+    if (!given.success) throw malformed(flawOf(given.error))
     demandRole(this.#c.var.principal, 'operator')
     await this.#decide(approval.approval_id, given.data)
     return true
@@ -359,6 +368,14 @@ export class ScopeAgent implements A2ARequestHandler {
 
   async #task(id: string): Promise<Task> {
     return taskOf(await this.#found(id))
+  /** True of an answer that this task has had: a new message, or the decision that was made. */
+  async #isRepeated({ task, run: { decided } }: TaskFacts, message: Message): Promise<boolean> {
+    const given = decision.safeParse(saidIn(message).data)
+    if (given.success) return decided.has(given.data.decision === 'approve' ? 'approved' : 'rejected')
+    const sent = await this.#stub.event(message.messageId)
+    return sent?.event.meta.correlation_id === (task.meta.correlation_id ?? task.id)
+  }
+
   }
 
   async #found(id: string): Promise<TaskFacts> {
