@@ -217,6 +217,7 @@ describe('a task', () => {
 
   test('is listed with the others of its scope', async () => {
     const scope = freshScope()
+    behaviours.set(scope, async (_, deps) => (deps.reply('done'), null))
     const ids = []
     for (const words of ['a', 'b', 'c']) ids.push((await send(scope, text(words))).id)
     await send(freshScope(), text('elsewhere'))
@@ -227,7 +228,24 @@ describe('a task', () => {
     expect((await list({ pageSize: 2, pageToken: first.nextPageToken })).tasks).toMatchObject([{ id: ids[0] }])
     expect((await list({ status: 'TASK_STATE_FAILED' })).tasks ?? []).toEqual([])
     expect((await list({ contextId: 'another' })).tasks ?? []).toEqual([])
-    expect((await ask(scope, 'ListTasks', { pageToken: 'x' })).body.error).toMatchObject({ code: -32602 })
+    expect(first.tasks[0]).not.toHaveProperty('artifacts')
+    expect((await list({ includeArtifacts: true })).tasks).toMatchObject(ids.toReversed().map((id) => ({ id, artifacts: [{}] })))
+    expect((await list({ statusTimestampAfter: '2999-01-01T00:00:00Z' })).tasks).toEqual([])
+    expect((await list({ statusTimestampAfter: first.tasks[0].status.timestamp })).tasks).toMatchObject([{ id: ids[2] }])
+  })
+
+  test.each([
+    ['pageToken', 'x'],
+    ['pageSize', 'x'],
+    ['pageSize', 0],
+    ['pageSize', 101],
+    ['status', 'DONE'],
+    ['statusTimestampAfter', 'yesterday'],
+  ])('is not listed by a wrong %s: %j', async (name, value) => {
+    expect((await ask(freshScope(), 'ListTasks', { [name]: value })).body.error).toMatchObject({
+      code: -32602,
+      message: expect.stringContaining(name),
+    })
   })
 
   test('that failed says why', async () => {
@@ -266,6 +284,8 @@ describe('a task that waits for an answer', () => {
     expect((await ask(scope, 'SendMessage', { message: misspelt })).body.error).toMatchObject({ code: -32602 })
     for (const _ of [1, 2]) expect(await send(scope, approve)).toMatchObject({ id, status: { state: 'TASK_STATE_COMPLETED' } })
     expect(did(scope)).toEqual(['first m', 'second m'])
+    const reject = data({ decision: 'reject' }, { taskId: id })
+    expect((await ask(scope, 'SendMessage', { message: reject })).body.error).toMatchObject({ code: -32004 })
   })
 
   test('is rejected by a message, or by its cancellation', async () => {
@@ -310,8 +330,15 @@ describe('what is no message', () => {
     ['{"id":1}', -32_600],
     ['[]', -32_600],
     ['{"jsonrpc":"2.0","id":{},"method":"ListTasks"}', -32_600],
+    ['{"jsonrpc":"2.0","id":1}', -32_600],
+    ['{"jsonrpc":"2.0","method":"ListTasks","params":{}}', -32_600],
   ])('%j has an error of JSON-RPC: %i', async (sent, code) => {
     expect(await raw(freshScope(), sent)).toMatchObject({ status: 200, body: { jsonrpc: '2.0', id: null, error: { code } } })
+  })
+
+  test.each(['SendMessage', 'SendStreamingMessage'])('has an invalid part: %s names the parameters', async (method) => {
+    const { body } = await ask(freshScope(), method, { message: { ...text('x'), parts: [null] } })
+    expect(body.error).toMatchObject({ code: -32_602, message: expect.stringContaining('params') })
   })
 
   test('has a part that is a file: it is not supported', async () => {

@@ -158,6 +158,13 @@ function* changes(before: Task, { id: taskId, contextId, artifacts, status }: Ta
   if (status?.state !== before.status?.state) yield { payload: { $case: 'statusUpdate', value: { ...ids, status } } }
 }
 
+type WantedTasks = Pick<ListTasksRequest, 'status' | 'statusTimestampAfter'>
+
+function isWanted({ status }: Task, { status: state, statusTimestampAfter: after }: WantedTasks): boolean {
+  const is_in_state = state === TaskState.TASK_STATE_UNSPECIFIED || status?.state === state
+  return is_in_state && Date.parse(status?.timestamp ?? NEVER) >= Date.parse(after ?? NEVER)
+}
+
 /** The parts that a message consists of, as an event understands them. */
 type A2aContent = { text: string; data: Record<string, unknown> | null }
 
@@ -197,17 +204,19 @@ function eventOf(message: Message, rules: EventRules, task: Event | null): Clean
 const textOf = (text: string, data: A2aContent['data']): string =>
   data === null ? text : [text, JSON.stringify(data)].filter(Boolean).join('\n')
 
+function flawOf(error: z.ZodError): string {
+  const [first] = fromZod(error)
+  return first ? `${first.path}: ${first.message}` : 'it is invalid'
+}
+
 const malformed = (message: string): RequestMalformedError => new RequestMalformedError(message)
 
 /** The interval at which a stream looks for news. */
 const LOOK_EVERY_MS = 500
 const MOST_LISTED = 20
+/** Before every task. */
+const NEVER = '1970-01-01T00:00:00Z'
 const decision = approvedFor.extend({ decision: z.enum(['approve', 'reject']) })
-
-function flawOf(error: z.ZodError): string {
-  const [first] = fromZod(error)
-  return first ? `${first.path}: ${first.message}` : 'it is invalid'
-}
 
 /** A scope as an A2A agent. Tasks are views of its events: nothing is stored for them. */
 export class ScopeAgent implements A2ARequestHandler {
@@ -269,20 +278,23 @@ export class ScopeAgent implements A2ARequestHandler {
     return this.#try(() => this.#cancel(id))
   }
 
-  async #list({ contextId, status, pageSize = MOST_LISTED, pageToken }: ListTasksRequest): Promise<ListTasksResponse> {
+  async #list({ contextId, pageSize = MOST_LISTED, pageToken, ...wanted }: ListTasksRequest): Promise<ListTasksResponse> {
     const { principal, scope } = this.#c.var
     demandRole(principal, 'viewer')
-    if (!/^\d{0,19}$/.test(pageToken)) throw new RequestMalformedError('pageToken: pass the nextPageToken of the page before.')
-    const limit = Math.min(Math.max(1, pageSize), MOST_LISTED)
+    if (!/^\d{0,19}$/.test(pageToken)) throw malformed('pageToken: pass the nextPageToken of the page before.')
+    if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > 100) throw malformed('pageSize: a whole number from 1 to 100.')
+    if (wanted.status === TaskState.UNRECOGNIZED) throw malformed('status: a state of A2A, such as TASK_STATE_WORKING.')
+    if (Number.isNaN(Date.parse(wanted.statusTimestampAfter ?? NEVER))) throw malformed('statusTimestampAfter: a time of ISO 8601.')
+    const limit = Math.min(pageSize, MOST_LISTED)
     const query = { scope, patterns: principal.scopes, limit, ...(pageToken !== '' && { cursor: pageToken }) }
     const page: Awaited<ReturnType<typeof listEvents>> =
       contextId === '' || contextId === scope ? await listEvents(storeOf(this.#c.env), query) : { items: [], next_cursor: null }
     // A2A has no field that would say what a list lacks.
     demandWhole({ missing: new Set(page.missing) })
     const found = await Promise.all(page.items.map(({ id }) => factsOf(this.#stub, id)))
-    const tasks = found.flatMap((facts) => (facts ? [taskOf(facts)] : []))
-    const wanted = status === TaskState.TASK_STATE_UNSPECIFIED ? tasks : tasks.filter((task) => task.status?.state === status)
-    return { tasks: wanted, nextPageToken: page.next_cursor ?? '', pageSize: limit, totalSize: wanted.length }
+    const tasks = found.flatMap((facts) => (facts ? [taskOf(facts)] : [])).filter((task) => isWanted(task, wanted))
+    const shown = wanted.includeArtifacts === true ? tasks : tasks.map((task) => ({ ...task, artifacts: [] }))
+    return { tasks: shown, nextPageToken: page.next_cursor ?? '', pageSize: limit, totalSize: shown.length }
   }
 
   async #cancel(id: string): Promise<Task> {
@@ -336,6 +348,7 @@ export class ScopeAgent implements A2ARequestHandler {
     if (task && !isWaiting(taskOf(task))) {
       if (await this.#isRepeated(task, message)) return task.task.id
       throw new UnsupportedOperationError(`The task ${message.taskId} asks for nothing: send a message without a task.`)
+    }
     const rules = { ...eventRules(this.#c, scope), heard: true }
     const trace = traceContextOf(this.#traceparent, this.#c.req.header('tracestate'))
     const event = eventOf(message, { ...rules, defaults: { ...rules.defaults, trace } }, task?.task ?? null)
@@ -355,6 +368,14 @@ export class ScopeAgent implements A2ARequestHandler {
     return true
   }
 
+  /** True of an answer that this task has had: a new message, or the decision that was made. */
+  async #isRepeated({ task, run: { decided } }: TaskFacts, message: Message): Promise<boolean> {
+    const given = decision.safeParse(saidIn(message).data)
+    if (given.success) return decided.has(given.data.decision === 'approve' ? 'approved' : 'rejected')
+    const sent = await this.#stub.event(message.messageId)
+    return sent?.event.meta.correlation_id === (task.meta.correlation_id ?? task.id)
+  }
+
   async #decide(id: string, { decision: how, reason, edits }: z.infer<typeof decision>): Promise<void> {
     const {
       env,
@@ -368,14 +389,6 @@ export class ScopeAgent implements A2ARequestHandler {
 
   async #task(id: string): Promise<Task> {
     return taskOf(await this.#found(id))
-  /** True of an answer that this task has had: a new message, or the decision that was made. */
-  async #isRepeated({ task, run: { decided } }: TaskFacts, message: Message): Promise<boolean> {
-    const given = decision.safeParse(saidIn(message).data)
-    if (given.success) return decided.has(given.data.decision === 'approve' ? 'approved' : 'rejected')
-    const sent = await this.#stub.event(message.messageId)
-    return sent?.event.meta.correlation_id === (task.meta.correlation_id ?? task.id)
-  }
-
   }
 
   async #found(id: string): Promise<TaskFacts> {

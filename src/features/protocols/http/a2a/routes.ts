@@ -1,6 +1,6 @@
 import { AgentCard } from '@a2a-js/sdk'
 import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server'
-import { A2AError } from '@a2a-js/sdk/errors'
+import { A2AError, RequestMalformedError } from '@a2a-js/sdk/errors'
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { withBeats } from '../../../../base/beats.ts'
@@ -19,6 +19,10 @@ import { jsonBody } from '../../../../http/body/body.ts'
 
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
+const INTERNAL_ERROR = -32_603
+
+/** Nothing is sent without an answer: A2A has no notifications. */
+const rpcRequest = message.required({ id: true, method: true })
 
 /** A JSON body that is one message. Any other gets an error of JSON-RPC, as its clients expect. */
 const messageBody = createMiddleware<AuthEnv>(async (c, next) => {
@@ -29,7 +33,7 @@ const messageBody = createMiddleware<AuthEnv>(async (c, next) => {
     if (!(error instanceof Problem) || !error.type.endsWith(':malformed-body')) throw error
     return failed(PARSE_ERROR, `Parse error: ${error.detail}`)
   }
-  const parsed = message.safeParse(JSON.parse(await c.req.text()))
+  const parsed = rpcRequest.safeParse(JSON.parse(await c.req.text()))
   if (!parsed.success) return failed(INVALID_REQUEST, 'Invalid request: send one message of JSON-RPC 2.0, with jsonrpc, id and method.')
   return next()
 })
@@ -72,12 +76,16 @@ async function called(c: Context<AuthEnv>, request: Message): Promise<Response> 
     const answer = await new JsonRpcTransportHandler(agent).handle(request, new ServerCallContext())
     // As on every other route, an error that is not of the protocol is a problem.
     if (failures.length > 0) throw failures[0]
+    if (isUnread(answer)) throw new RequestMalformedError('params: a value has not the form that A2A gives it.')
     return Symbol.asyncIterator in answer ? await streamed(answer, request.id) : Response.json(answer)
   } catch (error) {
     if (error instanceof A2AError) return Response.json(failed(request.id, error))
     throw error
   }
 }
+
+/** The SDK reads the parameters without a schema, and fails on what it cannot read. */
+const isUnread = (answer: object): boolean => 'error' in answer && (answer.error as { code?: number }).code === INTERNAL_ERROR
 
 type Message = z.infer<typeof message>
 type Id = Message['id']
