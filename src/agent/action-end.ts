@@ -6,6 +6,9 @@ export type ActionEnding = { status: ActionEnd; error: string | null }
 export const ACTED: ActionEnding = { status: 'ok', error: null }
 export const REUSED: ActionEnding = { status: 'reused', error: null }
 
+/** The end of a sequence none of whose branches is for such outputs: nothing failed. */
+export const NO_BRANCH: ActionEnding = { status: 'failed', error: 'no branch has conditions that hold for these outputs' }
+
 /** The end of a sequence with an act that failed. */
 export const endOfAct = <Ending extends ActionEnding>(ending: Ending, place: number, of: number): Ending =>
   ending.error === null ? ending : { ...ending, error: `act ${place + 1} of ${of}: ${ending.error}` }

@@ -6,7 +6,16 @@ import { derive, type Event } from '../core/event.ts'
 import { fitsBytes, type JsonFields } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { judgeEvent } from '../events/parse-event.ts'
-import { readsOutputs, toolCallOf, withoutOutputs, type Action, type Sequence, type ActionCall } from '../contract/action.ts'
+import {
+  actsIn,
+  MOST_ACTS,
+  readsOutputs,
+  toolCallOf,
+  withoutOutputs,
+  type Action,
+  type Sequence,
+  type ActionCall,
+} from '../contract/action.ts'
 import { isAsked, type DecisionAsked } from '../contract/decision-asked.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { Permission } from '../contract/action.ts'
@@ -75,13 +84,18 @@ function answering(action: Action, { questions }: DecisionAsked): Permission {
  * Permits a sequence if it permits each act. Acts that use outputs are permitted again with them,
  * as all are, when their turn comes.
  */
-function inOrder({ acts }: Sequence, asked: PermitQuestion): Permission {
-  for (const [place, act] of acts.entries()) {
+function inOrder(sequence: Sequence, asked: PermitQuestion): Permission {
+  const { acts, branches = [] } = sequence
+  // Its caller makes the calls, and their outputs come with another request.
+  if (branches.length > 0 && isModelAsked(asked.event)) return refused('an answer to a request to a model has no branches')
+  const longest = acts.length + Math.max(0, ...branches.map((branch) => branch.acts.length))
+  if (longest > MOST_ACTS) return refused(`a branch makes ${longest} acts of it, and a sequence has at most ${MOST_ACTS}`)
+  for (const [place, act] of actsIn(sequence).entries()) {
     const action = withoutOutputs(act)
     const permission = readsOutputs(act) ? known(action, asked) : permit(action, asked)
     if (!permission.ok) return refused(`act ${place + 1}: ${permission.detail}`)
   }
-  return { ok: true, lane: true, work: { kind: 'sequence', acts } }
+  return { ok: true, lane: true, work: { kind: 'sequence', acts, ...(branches.length > 0 && { branches }) } }
 }
 
 /** An act whose arguments are not known yet needs a tool that exists. */

@@ -1,4 +1,4 @@
-import { readsOutputs, toolCallOf, withoutOutputs, type Action } from '../contract/action.ts'
+import { actsIn, readsOutputs, toolCallOf, withoutOutputs, type Action } from '../contract/action.ts'
 import { CALLER_TOOL } from '../contract/model-asked.ts'
 import { risks, type Risk } from '../contract/risk.ts'
 import { riskOf } from '../reflexes/promotion.ts'
@@ -13,7 +13,7 @@ export type RiskTools = Pick<Toolbox, 'all' | 'keyOf' | 'isFinal'>
  */
 export function riskIn(toolbox: RiskTools, action: Action): Risk {
   if (action.action_type === 'sequence') {
-    const all = new Set(action.acts.map((act) => (readsOutputs(act) ? riskOfOpen : riskIn)(toolbox, withoutOutputs(act))))
+    const all = new Set(actsIn(action).map((act) => (readsOutputs(act) ? riskOfOpen : riskIn)(toolbox, withoutOutputs(act))))
     return risks.findLast((risk) => all.has(risk)) ?? 'inside'
   }
   const call = toolCallOf(action)

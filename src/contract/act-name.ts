@@ -4,6 +4,7 @@ import { actionsIn, type Action } from './action.ts'
 type NamedAct = { kind: 'tool' | 'reply' | 'skill' | 'emit' | 'note'; name: string }
 
 const AND = ' + '
+const OR = ' or '
 export const NO_ACT = 'nothing'
 
 /**
@@ -14,10 +15,22 @@ export const NO_ACT = 'nothing'
 export const actName = (acts: readonly NamedAct[]): string => (acts.length === 0 ? NO_ACT : acts.map(nameOf).join(AND))
 
 /** The same of what a reflex returned. */
-export const actNameOf = (action: Action): string => actionsIn(action).map(nameOfAction).join(AND)
+export function actNameOf(action: Action): string {
+  if (action.action_type !== 'sequence' || !action.branches) return actionsIn(action).map(nameOfAction).join(AND)
+  const { acts, branches } = action
+  const nameIn = (own: typeof acts): string => (own.length === 0 ? NO_ACT : actNameOf({ action_type: 'sequence', acts: own }))
+  return branchingName(
+    nameIn(acts),
+    branches.map((branch) => nameIn(branch.acts)),
+  )
+}
+
+/** The name of a decision with branches in any order, such as `find + refund or reply`. */
+export const branchingName = (first: string, branches: readonly string[]): string =>
+  `${first}${AND}${Array.from(new Set(branches)).sort().join(OR)}`
 
 /** The names of the acts of a decision. */
-export const partsOfAct = (act: string): string[] => act.split(AND)
+export const partsOfAct = (act: string): string[] => act.split(AND).flatMap((part) => part.split(OR))
 
 function nameOf({ kind, name }: NamedAct): string {
   if (kind === 'tool') return name

@@ -71,7 +71,33 @@ export const sequenceAct = z.union([
   inSequence('set_scratch'),
 ])
 export type SequenceAct = z.infer<typeof sequenceAct>
+/** A sequence has so many acts, whichever branch it takes. */
 export const MOST_ACTS = 8
+
+const scalar = z.union([z.string().max(512), z.number(), z.boolean(), z.null()])
+/** A word, or several in a row. */
+const said = z.string().min(1).max(128)
+const condition = z
+  .strictObject({
+    ...earlier,
+    one_of: z.array(scalar).min(1).max(64).optional().describe('It is one of these values.'),
+    none_of: z.array(scalar).min(1).max(64).optional().describe('It is missing, or none of these values.'),
+    at_least: z.number().optional(),
+    above: z.number().optional(),
+    at_most: z.number().optional(),
+    below: z.number().optional(),
+    says: z.array(said).min(1).max(16).optional().describe('It is a text with all of these words, whatever their case and punctuation.'),
+    says_none: z.array(said).min(1).max(16).optional().describe('It is a text with none of these words.'),
+    empty: z.boolean().optional().describe('True: a list without items. False: one with items.'),
+    present: z.boolean().optional().describe('False: the output has nothing there.'),
+  })
+  .describe('A question about the output of an earlier act. All of its tests must hold.')
+export type OutputCondition = z.infer<typeof condition>
+const branch = z.strictObject({
+  when: z.array(condition).max(32).describe('All must hold. Empty: it is taken if no branch before it is.'),
+  acts: z.array(sequenceAct).max(MOST_ACTS).describe('Empty: nothing more is to be done.'),
+})
+export type SequenceBranch = z.infer<typeof branch>
 
 const alone = z.discriminatedUnion('action_type', [
   actionType('call_tool', shapes.call_tool),
@@ -87,6 +113,12 @@ const alone = z.discriminatedUnion('action_type', [
 ])
 const sequence = actionType('sequence', {
   acts: z.array(sequenceAct).min(1).max(MOST_ACTS).describe('Done in this order, as one decision. It stops at the first that fails.'),
+  branches: z
+    .array(branch)
+    .min(1)
+    .max(MOST_ACTS)
+    .optional()
+    .describe('What follows is the first branch whose conditions hold. If none does, the event takes the slow path.'),
 })
 export const actionSchema = z.discriminatedUnion('action_type', [...alone.options, sequence])
 export type Action = z.infer<typeof actionSchema>
@@ -129,8 +161,14 @@ export function toolCallOf(action: Action): ActionCall | null {
 export const readsOutputs = (act: SequenceAct): boolean =>
   'parts' in act ? act.parts.some((part) => typeof part !== 'string') : 'uses' in act && (act.uses?.length ?? 0) > 0
 
-/** The acts of an action, without the outputs that they use. */
-export const actionsIn = (action: Action): Action[] => (action.action_type === 'sequence' ? action.acts.map(withoutOutputs) : [action])
+/** A sequence, or the work that it is. */
+export type Branching = { acts: readonly SequenceAct[]; branches?: readonly SequenceBranch[] | undefined }
+
+/** All acts of a sequence and of its branches. */
+export const actsIn = ({ acts, branches = [] }: Branching): SequenceAct[] => [...acts, ...branches.flatMap((branch) => branch.acts)]
+
+/** The acts of an action and of its branches, without the outputs that they use. */
+export const actionsIn = (action: Action): Action[] => (action.action_type === 'sequence' ? actsIn(action).map(withoutOutputs) : [action])
 
 export function withoutOutputs(act: SequenceAct): Action {
   if ('parts' in act) return { action_type: 'reply', content: act.parts.filter((part) => typeof part === 'string').join('') }
@@ -166,7 +204,7 @@ export type LaneWork =
   | { kind: 'tool'; tool: string; input: unknown }
   | { kind: 'event'; event: Event }
   | { kind: 'skill'; skill_id: string; inputs: JsonFields }
-  | { kind: 'sequence'; acts: readonly SequenceAct[] }
+  | ({ kind: 'sequence' } & Branching)
 /** A permitted action runs at once, in the event's own transaction, or in the effect lane. */
 export type Permitted = { ok: true; lane: false } | { ok: true; lane: true; work: LaneWork }
 export type Permission = Permitted | { ok: false; detail: string }

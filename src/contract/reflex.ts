@@ -212,9 +212,11 @@ export type KeyOf = (tool: string, args: unknown) => CallKeys | null
 /** The acts of a decision by one action: none if there was nothing to do. */
 export function actsOf(action: Action, identify: KeyOf): Act[] {
   if (action.action_type === 'ignore') return []
-  // An act that uses an output is not known before the sequence has run.
+  // An act that uses an output, or is of a branch, is not known before the sequence has run.
   const isOpen = action.action_type === 'sequence' ? action.acts.map(readsOutputs) : []
-  return actionsIn(action).map((one, index) => (isOpen[index] ? other(one) : actOf(one, identify)))
+  const { branches, ...first } = action.action_type === 'sequence' ? action : { ...action, branches: undefined }
+  const acts = actionsIn(first).map((one, index) => (isOpen[index] ? other(one) : actOf(one, identify)))
+  return branches ? [...acts, other(action)] : acts
 }
 
 const other = ({ action_type }: Action): Act => ({ act: 'other', action_type })

@@ -1,4 +1,4 @@
-import type { Action, Sequence } from './action.ts'
+import { actsIn, type Action, type Sequence } from './action.ts'
 import type { Words } from './reflex.ts'
 
 /** The values of the setting `learning.replies`. */
@@ -25,11 +25,12 @@ export function wordsFor(action: Action, replies: Replies, event: Parameters<typ
 }
 
 /** True for a sequence that says words beside other acts. */
-export const saysBeside = (action: Action): boolean => saysWords(action) && action.acts.some(({ action_type }) => action_type !== 'reply')
+export const saysBeside = (action: Action): boolean =>
+  saysWords(action) && actsIn(action).some(({ action_type }) => action_type !== 'reply')
 
 /** The words of a sequence, for its certificate; undefined for other actions. */
 export const comparedWords = (action: Action, replies: Replies): { replies: Replies; says: boolean } | undefined =>
   action.action_type === 'sequence' ? { replies, says: replies === 'by_person' && saysBeside(action) } : undefined
 
 const saysWords = (action: Action): action is Sequence =>
-  action.action_type === 'sequence' && action.acts.some(({ action_type }) => action_type === 'reply')
+  action.action_type === 'sequence' && actsIn(action).some(({ action_type }) => action_type === 'reply')

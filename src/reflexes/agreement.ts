@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { heldBy, isOfOthers, saysOf } from '../evidence/attribution.ts'
 import { isMasked } from '../base/secrets.ts'
 import { jsonText, jsonValue, type Json } from '../base/json.ts'
-import { toolCallOf, withoutOutputs, type Action, type Sequence, type SequenceAct } from '../contract/action.ts'
+import { toolCallOf, withoutOutputs, type Action, type SequenceBranch, type Sequence, type SequenceAct } from '../contract/action.ts'
 import type { Event } from '../core/event.ts'
-import { resolveAct } from './sequence.ts'
+import { actsOnPath, asksUnknown, resolveAct } from './sequence.ts'
 import { type Act, type CallKeys, type Decision, type KeyOf, sameSkill, skillAct, type ComparisonTerms } from '../contract/reflex.ts'
 
 /** True if the decision contains the same act; null if the action cannot be compared. */
@@ -66,10 +66,11 @@ type Comparing = ComparisonTerms & { keyOf: KeyOf }
 
 /**
  * True if the decision has all acts of the sequence in their order, and no other if it is about one
- * event. Null if that depends on outputs that are not known.
+ * event. Null if that depends on outputs that are not known, and if they are such that a sequence
+ * with branches takes none.
  */
 export function sequenceAgrees(
-  { acts: own }: Sequence,
+  { acts: own, branches }: Sequence,
   { acts: decided }: Decision,
   { before = 0, ...terms }: Comparing & { before?: number },
 ): boolean | null {
@@ -78,6 +79,7 @@ export function sequenceAgrees(
   const wished = words === 'none' ? withoutWords(placed, isReply) : placed
   const made = decided.map((act, place) => ({ act, place }))
   const acts = words === 'none' ? withoutWords(made, ({ act }) => act.act === 'reply') : made
+  if (branches) return branchAgrees({ own, branches, wished }, decided, { acts, before, ...terms })
   if (alone) return acts.length === wished.length ? fits(wished, acts, terms) : false
   let found = 0
   let unknown = false
@@ -91,6 +93,33 @@ export function sequenceAgrees(
   // The words of a turn on several events are about all of them.
   return unknown || wished.some(isReply) ? null : false
 }
+
+type Branched = { own: readonly SequenceAct[]; branches: readonly SequenceBranch[]; wished: readonly Placed[] }
+type Made = { act: Act; place: number }
+
+/** Compares the path that the outputs of the decision's own calls lead to. */
+function branchAgrees(
+  { own, branches, wished }: Branched,
+  decided: readonly Act[],
+  { acts, before, ...terms }: Comparing & { acts: readonly Made[]; before: number },
+): boolean | null {
+  const last = terms.alone === true ? 0 : acts.length - wished.length
+  for (let from = 0; from <= last; from += 1) {
+    const begun = acts.slice(from, from + wished.length)
+    if (begun.length < wished.length || fits(wished, begun, terms) === false) continue
+    const known: (Json | undefined)[] = own.map(() => undefined)
+    for (const [index, { place }] of wished.entries()) known[place] = outputOf(begun[index]?.place, terms.outputs)
+    if (asksUnknown({ acts: own, branches }, known)) return null
+    const path = actsOnPath({ acts: own, branches }, known)
+    if (path === null) return null
+    const sequence: Sequence = { action_type: 'sequence', acts: [...path] }
+    return sequenceAgrees(sequence, { by: 'turn', acts: [...decided] }, { before, ...terms })
+  }
+  return wished.some(isReply) && terms.alone !== true ? null : false
+}
+
+const outputOf = (place: number | undefined, outputs: Comparing['outputs']): Json | undefined =>
+  outputs && place !== undefined && place in outputs ? (jsonValue(jsonText(outputs[place]) ?? '') as Json | undefined) : undefined
 
 /** The acts beside words, unless words are all there is. */
 export function withoutWords<One>(acts: readonly One[], isWords: (act: One) => boolean): readonly One[] {
@@ -153,7 +182,7 @@ function fits(
     if (!act) return false
     known.length = place
     const resolved = resolveAct(wish, known)
-    known[place] = outputs && made in outputs ? (jsonValue(jsonText(outputs[made]) ?? '') as Json | undefined) : undefined
+    known[place] = outputOf(made, outputs)
     if (words === 'said' && wish.action_type === 'reply' && act.act === 'reply') continue
     const action = resolved.ok ? resolved.action : withoutOutputs(wish)
     if (!resolved.ok && (resolved.reason === 'missing' || !isAlike(action, act))) return false

@@ -1,6 +1,7 @@
 import { isJsonFields, type Json, type JsonFields } from '../base/json.ts'
 import type { Result } from '../base/result.ts'
-import type { Action, SequenceAct } from '../contract/action.ts'
+import { wordsOf } from '../base/words-of.ts'
+import type { Action, Branching, OutputCondition, SequenceAct } from '../contract/action.ts'
 
 /** The outputs of the acts so far, by their places; undefined where an act had none. */
 export type Outputs = readonly (Json | undefined)[]
@@ -26,8 +27,64 @@ export function resolveAct(act: SequenceAct, outputs: Outputs): ResolvedAct {
   return { ok: true, action: copy }
 }
 
+/**
+ * The acts of a sequence as far as they are known: once the first ones have their outputs, the acts
+ * of the first branch whose conditions hold, too. Null if none of them do.
+ */
+export function actsOnPath({ acts, branches }: Branching, outputs: Outputs): readonly SequenceAct[] | null {
+  if (!branches || outputs.length < acts.length) return acts
+  // A branch is chosen by what its acts before it returned, also once it has begun.
+  const known = outputs.slice(0, acts.length)
+  const branch = branches.find(({ when }) => when.every((condition) => isMet(condition, known)))
+  return branch ? [...acts, ...branch.acts] : null
+}
+
+/** True if a branch asks about an output that is not known. */
+export const asksUnknown = ({ branches = [] }: Branching, outputs: Outputs): boolean =>
+  branches.some(({ when }) => when.some(({ output }) => output < outputs.length && outputs[output] === undefined))
+
+function isMet({ output, path, ...tests }: OutputCondition, outputs: Outputs): boolean {
+  const found = outputAt(outputs, output, path)
+  const value = found.ok ? found.value : undefined
+  const { one_of, none_of, says, says_none, empty, present } = tests
+  return (
+    (one_of === undefined || one_of.some((one) => one === value)) &&
+    (none_of === undefined || !none_of.some((one) => one === value)) &&
+    isWithin(value, tests) &&
+    (says === undefined || says.every((words) => isSaid(value, words))) &&
+    (says_none === undefined || (typeof value === 'string' && !says_none.some((words) => isSaid(value, words)))) &&
+    (empty === undefined || (Array.isArray(value) && (value.length === 0) === empty)) &&
+    (present === undefined || (value !== undefined) === present)
+  )
+}
+
+type Bounds = Pick<OutputCondition, 'at_least' | 'above' | 'at_most' | 'below'>
+
+/** Only a number is within bounds. */
+function isWithin(value: Json | undefined, { at_least, above, at_most, below }: Bounds): boolean {
+  const is = (bound: number | undefined, fits: (number: number, bound: number) => boolean): boolean =>
+    bound === undefined || (typeof value === 'number' && fits(value, bound))
+  return (
+    is(at_least, (number, bound) => number >= bound) &&
+    is(above, (number, bound) => number > bound) &&
+    is(at_most, (number, bound) => number <= bound) &&
+    is(below, (number, bound) => number < bound)
+  )
+}
+
+/** True if a text has these words in a row. */
+const isSaid = (value: Json | undefined, words: string): boolean =>
+  typeof value === 'string' && spacedWords(value).includes(spacedWords(words))
+
+const spacedWords = (text: string): string => ` ${wordsOf(text).slice(1).join(' ')} `
+
+/** True if what follows an act uses or asks about its output. */
+export const needsOutput = ({ acts, branches = [] }: Branching, place: number): boolean =>
+  acts.slice(place + 1).some((act) => usesOutput(act, place)) ||
+  branches.some((branch) => branch.when.some(({ output }) => output === place) || branch.acts.some((act) => usesOutput(act, place)))
+
 /** True if an act uses the output of the act at a place. */
-export function usesOutput(act: SequenceAct, place: number): boolean {
+function usesOutput(act: SequenceAct, place: number): boolean {
   if ('parts' in act) return act.parts.some((part) => typeof part !== 'string' && part.output === place)
   return 'uses' in act && (act.uses ?? []).some(({ output }) => output === place)
 }
@@ -35,10 +92,13 @@ export function usesOutput(act: SequenceAct, place: number): boolean {
 /** The outputs that an act uses, as far as there are any. */
 export function outputsUsed(act: SequenceAct, outputs: Outputs): Json[] {
   const named = 'parts' in act ? act.parts.filter((part) => typeof part !== 'string') : 'uses' in act ? (act.uses ?? []) : []
-  return named.flatMap(({ output, path }) => {
-    const found = outputAt(outputs, output, path)
-    return found.ok ? [found.value] : []
-  })
+  return named.flatMap((one) => outputsAsked(one, outputs))
+}
+
+/** The value at a place of an output, if there is one. */
+export function outputsAsked({ output, path }: Pick<OutputCondition, 'output' | 'path'>, outputs: Outputs): Json[] {
+  const found = outputAt(outputs, output, path)
+  return found.ok ? [found.value] : []
 }
 
 function spoken(parts: Extract<SequenceAct, { parts: unknown }>['parts'], outputs: Outputs): ResolvedAct {

@@ -27,6 +27,7 @@ export const SEEDS = {
   'http/body/parse-events: any body': 1100491400,
   'http/body/parse-events: accepted events': 394237834,
   'kernel/lazy-tables': 1604280931,
+  'learning/branches: as decided': 1820374451,
   'learning/conditions': 1473920655,
   'learning/hostile-text: skills': 1084659957,
   'learning/hostile-text: reflexes': 1132901324,

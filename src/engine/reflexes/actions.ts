@@ -1,7 +1,7 @@
 import { actNameOf } from '../../contract/act-name.ts'
 import { sequenceKey } from '../effects/effect-journal.ts'
 import { v7 as uuidv7 } from 'uuid'
-import type { Action, LaneWork } from '../../contract/action.ts'
+import { actsIn, type Action, type LaneWork } from '../../contract/action.ts'
 import type { Json } from '../../base/json.ts'
 import type { ActionEnd, EntryHead } from '../../contract/log-entry.ts'
 import { signsOf } from '../../evidence/branches.ts'
@@ -148,11 +148,11 @@ export const kindOf = (work: LaneWork): JobKind => (skillsIn(work).length > 0 ? 
 function skillsIn(work: LaneWork): string[] {
   if (work.kind === 'skill') return [work.skill_id]
   if (work.kind !== 'sequence') return []
-  return [...new Set(work.acts.flatMap((act) => (act.action_type === 'run_skill' ? [act.skill_id] : [])))]
+  return [...new Set(actsIn(work).flatMap((act) => (act.action_type === 'run_skill' ? [act.skill_id] : [])))]
 }
 
 function callsIn(work: LaneWork): { tool: string; input: unknown }[] {
   if (work.kind === 'tool') return [work]
   if (work.kind !== 'sequence') return []
-  return work.acts.flatMap((act) => (act.action_type === 'call_tool' ? [{ tool: act.tool, input: act.args }] : []))
+  return actsIn(work).flatMap((act) => (act.action_type === 'call_tool' ? [{ tool: act.tool, input: act.args }] : []))
 }

@@ -6,7 +6,8 @@ import type { Job } from '../jobs.ts'
 import { MOST_DEATHS } from '../upkeep/guard.ts'
 import { kindOf, type LaneAction } from './actions.ts'
 import { eventOf, performAct, type Performed } from './perform-act.ts'
-import { ownerOf, performSequence, told, type SequenceParts } from './perform-sequence.ts'
+import { outputsOf, ownerOf, performSequence, told, type SequenceParts } from './perform-sequence.ts'
+import { actsOnPath } from '../../reflexes/sequence.ts'
 import { isDecisionId } from '../../contract/reflex.ts'
 
 type Of<Kind extends LogEntry['kind']> = Extract<LogEntry, { kind: Kind }>
@@ -104,7 +105,7 @@ function isReleased(unit: Unit, payload: LaneAction, parts: PerformActionParts):
 function actsOf({ payload }: Job<LaneAction>, status: ActionEnd | null): Pick<Of<'action-ended'>, 'acts'> {
   const { work, done = [] } = payload
   if (work.kind !== 'sequence') return {}
-  const failed = status === null ? undefined : work.acts[done.length]
+  const failed = status === null ? undefined : actsOnPath(work, outputsOf(done))?.[done.length]
   return {
     acts: [
       ...done.map((act) => ({ action_type: act.action_type, status: act.status })),
@@ -116,9 +117,9 @@ function actsOf({ payload }: Job<LaneAction>, status: ActionEnd | null): Pick<Of
 /** The owners of its journal rows. */
 function ownersOf(job: Job<LaneAction>): string[] {
   const { work, done = [] } = job.payload
-  return work.kind === 'sequence'
-    ? Array.from({ length: Math.min(done.length + 1, work.acts.length) }, (_, place) => ownerOf(job, place))
-    : [job.key]
+  if (work.kind !== 'sequence') return [job.key]
+  const begun = Math.min(done.length + 1, actsOnPath(work, outputsOf(done))?.length ?? done.length)
+  return Array.from({ length: begun }, (_, place) => ownerOf(job, place))
 }
 
 /** Executes an action. Throws if a tool call or an emission fails; returns how a skill ended. */

@@ -1,4 +1,4 @@
-import { endOfAct, REUSED, type ActionEnding } from '../../agent/action-end.ts'
+import { endOfAct, NO_BRANCH, REUSED, type ActionEnding } from '../../agent/action-end.ts'
 import { permit } from '../../agent/permit.ts'
 import {
   parseAction,
@@ -10,11 +10,12 @@ import {
   type SequenceAct,
 } from '../../contract/action.ts'
 import type { Event } from '../../core/event.ts'
-import { resolveAct, usesOutput } from '../../reflexes/sequence.ts'
+import { actsOnPath, needsOutput, resolveAct } from '../../reflexes/sequence.ts'
 import type { Job } from '../jobs.ts'
 import { reflexHead, under } from '../log/spans.ts'
 import { childHead } from '../../traces/ids.ts'
 import type { Sockets } from '../live/sockets.ts'
+import type { Json } from '../../base/json.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import { limits } from '../../base/limits.ts'
 import { sha256 } from '../../base/json.ts'
@@ -43,20 +44,20 @@ export function ownerOf({ key, payload }: Job<LaneAction>, place = payload.done?
  * continues with the act that was due (G8). It stops at the first that fails, and where a person is
  * asked.
  */
-export async function performSequence(
-  { acts }: Sequence,
-  job: Job<LaneAction>,
-  parts: SequenceParts,
-  signal: AbortSignal,
-): Promise<Performed> {
+export async function performSequence(work: Sequence, job: Job<LaneAction>, parts: SequenceParts, signal: AbortSignal): Promise<Performed> {
   const { unit, jobs, effects, action_keys } = parts
-  for (let done = job.payload.done ?? []; done.length < acts.length; done = job.payload.done ?? []) {
-    // A person was asked before the death.
+  for (;;) {
+    const done = job.payload.done ?? []
+    // A person was asked, perhaps before a death.
     if (done.at(-1)?.asks) break
-    const act = acts[done.length] as SequenceAct
+    const acts = actsOnPath(work, outputsOf(done))
+    // The slow path continues from what was done.
+    if (acts === null) return { ...NO_BRANCH, withheld: true }
+    const act = acts[done.length]
+    if (act === undefined) break
     const { ending, keep, call, write, follow } = await performDue(act, job, parts, signal)
     if (ending.status !== 'ok' && ending.status !== 'reused') return told(ending, job)
-    const ended = doneAct(act, ending, { acts, done })
+    const ended = doneAct(act, ending, { work, done })
     const next = { ...job.payload, done: [...done, ended] }
     unit(
       (progress) => {
@@ -70,18 +71,15 @@ export async function performSequence(
     )
     job.payload = next
     follow?.()
-    if (ending.asks) break
   }
   return job.payload.done?.every(({ status }) => status === 'reused') ? REUSED : { status: 'ok', error: null }
 }
 
+export const outputsOf = (done: readonly DoneAct[]): Json[] => done.map(({ output }) => output)
+
 /** A row of the jobs has room for so many outputs: a later act that uses another one fails. */
-function doneAct(
-  { action_type }: SequenceAct,
-  ending: Performed,
-  { acts, done }: { acts: readonly SequenceAct[]; done: DoneAct[] },
-): DoneAct {
-  const output = acts.slice(done.length + 1).some((act) => usesOutput(act, done.length)) ? (ending.output ?? null) : null
+function doneAct({ action_type }: SequenceAct, ending: Performed, { work, done }: { work: Sequence; done: DoneAct[] }): DoneAct {
+  const output = needsOutput(work, done.length) ? (ending.output ?? null) : null
   const fits = JSON.stringify([...done, output]).length <= limits.sql_json_bytes
   const { answered, asks } = ending
   const how = answered === undefined ? { status: ending.status } : { status: 'reused' as const, answered }
@@ -91,8 +89,9 @@ function doneAct(
 /** The ending of the sequence, which names the act that failed. */
 export function told<Ending extends ActionEnding>(ending: Ending, { payload }: Job<LaneAction>): Ending {
   if (payload.work.kind !== 'sequence') return ending
-  const place = payload.done?.length ?? 0
-  return endOfAct(ending, place, payload.work.acts.length)
+  const { work, done = [] } = payload
+  const acts = actsOnPath(work, outputsOf(done))
+  return acts === null ? ending : endOfAct(ending, done.length, acts.length)
 }
 
 type KeyedCall = ActionCall & { of: { reflex_id: string; key: string; place: number } }
@@ -110,10 +109,7 @@ async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: Sequenc
   const failed = (error: string): Done => ({ ending: { status, error, ...(!payload.done && !begun && { withheld: true as const }) } })
   const lacks = begun ? null : parts.obstacle(payload)
   if (lacks !== null) return failed(lacks)
-  const resolved = resolveAct(
-    act,
-    (payload.done ?? []).map(({ output }) => output),
-  )
+  const resolved = resolveAct(act, outputsOf(payload.done ?? []))
   if (!resolved.ok) return failed(resolved.detail)
   const event = eventOf(payload, parts)
   const parsed = parseAction({ ...resolved.action, ...(await keyFor(resolved.action, payload, event)) })

@@ -13,8 +13,13 @@ export type EpisodePlace = {
   agent_version: string
 }
 
-/** The part of a reflex's context that a decision can depend on. */
-export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'scratch' | 'recent_actions'>
+/**
+ * The part of a reflex's context that a decision can depend on. `returned`: the outputs of the acts
+ * before a branch, where branches are learned.
+ */
+export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'scratch' | 'recent_actions'> & {
+  returned?: readonly Json[]
+}
 
 /** A context, and what the acts before one returned. */
 export type Seen = Saw & { outputs: readonly (Json | undefined)[] }

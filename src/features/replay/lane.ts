@@ -3,11 +3,11 @@ import { isMask } from '../../traces/redact.ts'
 import { isJsonFields, jsonText, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
-import { ACTED, endOfAct, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
-import { outputsUsed, resolveAct } from '../../reflexes/sequence.ts'
+import { ACTED, NO_BRANCH, endOfAct, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
+import { actsOnPath, asksUnknown, type Outputs, outputsAsked, outputsUsed, resolveAct } from '../../reflexes/sequence.ts'
 import type { KeyOf } from '../../contract/reflex.ts'
 import { agreedIn, recordedKeys } from '../../reflexes/agreement.ts'
-import { actionsIn, toolCallOf, type LaneWork, type SequenceAct } from '../../contract/action.ts'
+import { actionsIn, type Branching, toolCallOf, type LaneWork } from '../../contract/action.ts'
 import type { Fire } from '../../reflexes/decide.ts'
 import { agentRoles, ownText } from '../../skills/session/context.ts'
 import type { Acted, Chains } from './chain.ts'
@@ -92,6 +92,8 @@ function compareTrials({ source, host, comparison }: Around): void {
     seen.set(name, counts)
     if (actionsIn(action).some((one) => one.action_type === 'call_tool' && OUTSIDE.test(one.tool)))
       comparison.cannot(entry, 'trial', 'the keys of tools of other servers are not in the recording')
+    else if (action.action_type === 'sequence' && holdsMask((terms?.outputs ?? null) as Json))
+      comparison.cannot(entry, 'trial', 'an output of the decision is masked in the log')
     // Older scopes did not compare the calls that these actions are.
     else if (agreed === null && action.action_type !== 'call_tool' && toolCallOf(action)) comparison.same(entry, 'trial')
     else {
@@ -106,7 +108,7 @@ type With = { around: Around; sessions: Sessions }
 async function endOf(work: LaneWork, doing: Doing, { around, sessions }: With): Promise<ActionEnding> {
   const { status } = doing.ended
   if (status === 'reused' && doing.fire.action.idempotence_key !== undefined && work.kind !== 'skill') return REUSED
-  if (work.kind === 'sequence') return endOfSequence(work.acts, doing, { around, sessions })
+  if (work.kind === 'sequence') return endOfSequence(work, doing, { around, sessions })
   if (work.kind === 'event') return endOfEvent(work.event, doing, around)
   return work.kind === 'skill' ? endOfSkill(work, doing, sessions) : endOfCall(work, doing, around)
 }
@@ -126,15 +128,18 @@ function endOfEvent(sent: Event, { clean }: Doing, { source, comparison }: Aroun
 }
 
 /** Each begun act with the outputs that the log has. It ends with the first that failed. */
-async function endOfSequence(acts: readonly SequenceAct[], doing: Doing, { around, sessions }: With): Promise<ActionEnding> {
+async function endOfSequence(work: Branching, doing: Doing, { around, sessions }: With): Promise<ActionEnding> {
   const { ended, fire, event, clean } = doing
   const { source, comparison } = around
   const effects = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === ended.span_id)
   const said = source.entriesOf('reply-sent', 'scratch-set').filter((one) => one.reflex_id !== null && isOf(one as never, event.id, fire))
   const records = [...sessions.of(ended.span_id)]
   const outputs: (Json | undefined)[] = []
-  const begun = ended.acts?.length ?? acts.length
-  for (const [place, act] of acts.slice(0, Math.max(begun, 1)).entries()) {
+  const begun = Math.max(ended.acts?.length ?? work.acts.length, 1)
+  for (let place = 0; place < begun; place += 1) {
+    const acts = takenPath(work, outputs) ?? []
+    const act = acts[place]
+    if (act === undefined) break
     if (outputsUsed(act, outputs).some(holdsMask)) throw new Unrecorded('an output that it uses is masked in the log')
     const resolved = resolveAct(act, outputs)
     if (!resolved.ok) return endOfAct({ status: 'failed', error: resolved.detail }, place, acts.length)
@@ -169,7 +174,16 @@ async function endOfSequence(acts: readonly SequenceAct[], doing: Doing, { aroun
   // Why it stopped before an act is not in effects, but in its end.
   const last = ended.acts?.at(-1)
   if (last && last.status !== 'ok' && last.status !== 'reused') return { status: ended.status, error: ended.error }
+  if (takenPath(work, outputs) === null) return NO_BRANCH
   return ended.acts?.every(({ status }) => status === 'reused') ? REUSED : ACTED
+}
+
+/** Throws if a branch asks about an output that the log does not have. */
+function takenPath(work: Branching, outputs: Outputs): ReturnType<typeof actsOnPath> {
+  const asked = (work.branches ?? []).flatMap(({ when }) => when)
+  if (asksUnknown(work, outputs) || asked.some((of) => outputsAsked(of, outputs).some(holdsMask)))
+    throw new Unrecorded('an output that its branches ask about is not in the log, or masked there')
+  return actsOnPath(work, outputs)
 }
 
 const holdsMask = (value: Json): boolean =>

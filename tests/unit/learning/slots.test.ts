@@ -11,7 +11,8 @@ import {
   ROUNDED_SOURCE,
   TIDIED_SOURCE,
 } from '../../../src/features/learning/reflexes/slots.ts'
-import { extractorCode, PART_SOURCE } from '../../../src/features/learning/reflexes/write.ts'
+import { extractorCode } from '../../../src/features/learning/reflexes/act-code.ts'
+import { PART_SOURCE } from '../../../src/features/learning/reflexes/write.ts'
 import { assertProperty } from '../../support/property.ts'
 import { sawWith } from './scorer/saws.ts'
 

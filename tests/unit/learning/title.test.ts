@@ -22,7 +22,7 @@ describe('the title of a learned reflex', () => {
   ] as const)('has %s', (_, acts, rules, title) => {
     expect(
       titleFor(
-        acts,
+        { acts },
         rules.map((literals) => ({ literals })),
       ),
     ).toBe(title)

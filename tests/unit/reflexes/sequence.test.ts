@@ -1,10 +1,17 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseAction, type Action, type Sequence, type SequenceAct } from '../../../src/contract/action.ts'
+import {
+  parseAction,
+  type Action,
+  type SequenceBranch,
+  type OutputCondition,
+  type Sequence,
+  type SequenceAct,
+} from '../../../src/contract/action.ts'
 import type { Act, KeyOf, ComparisonTerms } from '../../../src/contract/reflex.ts'
 import type { Json } from '../../../src/base/json.ts'
 import { agreedIn } from '../../../src/reflexes/agreement.ts'
-import { resolveAct } from '../../../src/reflexes/sequence.ts'
+import { actsOnPath, resolveAct } from '../../../src/reflexes/sequence.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const called = (args: Record<string, unknown>, uses?: { at: string; output: number; path: string }[]): SequenceAct => ({
@@ -74,6 +81,64 @@ describe('an act that uses an output', () => {
     ))
 })
 
+describe('a sequence with branches', () => {
+  const branch = (acts: SequenceAct[], ...when: OutputCondition[]): SequenceBranch => ({ when, acts })
+  const free = (tests: Partial<OutputCondition>): OutputCondition => ({ output: 0, path: '/free', ...tests })
+  const taken = (output: Json | undefined, ...when: OutputCondition[]) =>
+    actsOnPath({ acts: [called({})], branches: [branch([called({ b: 1 })], ...when)] }, [output]) !== null
+
+  test.each<[Partial<OutputCondition>, Json | undefined, boolean]>([
+    [{ at_least: 5 }, { free: 5 }, true],
+    [{ at_least: 5 }, { free: 4 }, false],
+    [{ at_least: 5 }, { free: '9' }, false],
+    [{ at_least: 0 }, {}, false],
+    [{ above: 5 }, { free: 5 }, false],
+    [{ above: 5 }, { free: 6 }, true],
+    [{ at_most: 5 }, { free: 5 }, true],
+    [{ at_most: 5 }, { free: null }, false],
+    [{ below: 5 }, { free: 5 }, false],
+    [{ below: 5 }, { free: 4 }, true],
+    [{ at_least: 1, below: 5 }, { free: 7 }, false],
+    [{ one_of: ['a', true, null] }, { free: null }, true],
+    [{ one_of: ['a', true, null] }, {}, false],
+    [{ one_of: [1] }, { free: '1' }, false],
+    [{ none_of: ['a'] }, {}, true],
+    [{ none_of: ['a'] }, { free: 'a' }, false],
+    [{ present: true }, { free: null }, true],
+    [{ present: false }, {}, true],
+    [{ present: false }, { free: 0 }, false],
+    [{ present: true, one_of: ['a'] }, { free: 'b' }, false],
+    [{ present: false }, null, true],
+  ])('that asks %j of %j: %s', (tests, output, holds) => expect(taken(output, free(tests))).toBe(holds))
+
+  test('takes the first branch all of whose conditions hold, and none else', () => {
+    const [one, other, rest] = [called({ b: 1 }), called({ b: 2 }), called({ b: 3 })]
+    const branches = [branch([one], free({ at_least: 5 }), free({ below: 9 })), branch([other], free({ at_least: 5 })), branch([rest])]
+    const actsFor = (value: number) => actsOnPath({ acts: [called({})], branches }, [{ free: value }])?.slice(1)
+    expect([7, 9, 4].map(actsFor)).toEqual([[one], [other], [rest]])
+    expect(actsOnPath({ acts: [called({})], branches: branches.slice(0, 2) }, [{ free: 4 }])).toBeNull()
+  })
+
+  test('keeps its branch when an act of it returns something else', () => {
+    const branches = [branch([called({ b: 1 })], free({ at_least: 5 })), branch([called({ b: 2 })])]
+    expect(actsOnPath({ acts: [called({})], branches }, [{ free: 7 }, { free: 1 }])?.[1]).toEqual(called({ b: 1 }))
+  })
+
+  test('has no branch before its acts are done, and never one by an output that is not earlier', () => {
+    const branches = [branch([], { output: 1, path: '', present: true }), branch([called({ b: 2 })])]
+    expect(actsOnPath({ acts: [called({})], branches }, [])).toEqual([called({})])
+    expect(actsOnPath({ acts: [called({})], branches }, [1, 2])).toHaveLength(2)
+  })
+
+  test.each<[string, unknown]>([
+    ['no branches', []],
+    ['a branch without conditions', [{ acts: [] }]],
+    ['a test of a number by a text', [{ when: [{ output: 0, path: '', at_least: '5' }], acts: [] }]],
+    ['a test that there is not', [{ when: [{ output: 0, path: '', about: 5 }], acts: [] }]],
+    ['an action that is no act of a sequence', [{ when: [], acts: [{ action_type: 'escalate', reason: 'x' }] }]],
+  ])('is refused with %s', (_, branches) => expect(parseAction({ ...sequence(called({})), branches }).ok).toBe(false))
+})
+
 describe('a sequence and a decision', () => {
   const keyOf: KeyOf = (tool, args) => (tool === 'open' ? { idempotence_key: null, arguments_hash: JSON.stringify(args) } : null)
   const made = (args: object): Act => ({ act: 'call_tool', tool: 'open', idempotence_key: null, arguments_hash: JSON.stringify(args) })
@@ -82,6 +147,17 @@ describe('a sequence and a decision', () => {
     agreedIn({ version: { id: 'r', version: 1 }, action, decision: { by: 'turn', acts }, seen: new Map(), ...terms }, keyOf).agreed
   const both = sequence(called({ a: 1 }), replied('Done.'))
   const later = sequence(called({ a: 1 }), called({ id: null }, [{ at: '/args/id', output: 0, path: '/id' }]))
+  const branching: Sequence = {
+    ...sequence(called({ a: 1 })),
+    branches: [
+      {
+        when: [{ output: 0, path: '/n', at_least: 5 }],
+        acts: [called({ b: null }, [{ at: '/args/b', output: 0, path: '/n' }]), replied('Yes.')],
+      },
+      { when: [{ output: 0, path: '/n', below: 3 }], acts: [] },
+    ],
+  }
+  const returned = (n: number): ComparisonTerms => ({ alone: true, outputs: { 0: { n } } })
 
   test.each<[string, Action, Act[], ComparisonTerms, boolean | null]>([
     ['the same acts', both, [made({ a: 1 }), said('done')], { alone: true }, true],
@@ -98,6 +174,28 @@ describe('a sequence and a decision', () => {
     ['the output that the turn got', later, [made({ a: 1 }), made({ id: 5 })], { alone: true, outputs: { 0: { id: 5 } } }, true],
     ['another output than the turn used', later, [made({ a: 1 }), made({ id: 5 })], { alone: true, outputs: { 0: { id: 6 } } }, false],
     ['an output that nobody knows', later, [made({ a: 1 }), made({ id: 5 })], { alone: true }, null],
+    ['the acts of the branch of its output', branching, [made({ a: 1 }), made({ b: 7 }), said('Yes.')], returned(7), true],
+    ['nothing more, as the branch of its output', branching, [made({ a: 1 })], returned(1), true],
+    ['the acts of another branch', branching, [made({ a: 1 }), made({ b: 1 }), said('Yes.')], returned(1), false],
+    ['nothing more, where a branch has acts', branching, [made({ a: 1 })], returned(7), false],
+    ['an output that is for no branch', branching, [made({ a: 1 }), made({ b: 4 })], returned(4), null],
+    ['an output that nobody knows, for branches', branching, [made({ a: 1 }), made({ b: 7 }), said('Yes.')], { alone: true }, null],
+    ['another first call, for branches', branching, [made({ a: 2 }), made({ b: 7 }), said('Yes.')], returned(7), false],
+    ['no call, for branches', branching, [], returned(7), false],
+    [
+      'other words of a branch that nobody hears',
+      branching,
+      [made({ a: 1 }), made({ b: 7 }), said('Ok')],
+      { ...returned(7), words: 'none' },
+      true,
+    ],
+    [
+      'acts of other events beside those of its branch',
+      branching,
+      [made({ a: 9 }), made({ a: 1 }), made({ b: 7 }), said('Yes.')],
+      { outputs: { 1: { n: 7 } } },
+      true,
+    ],
     ['another first call, with an unknown output', later, [made({ a: 2 }), made({ id: 5 })], { alone: true }, false],
   ])('with %s', (_, action, acts, terms, expected) => expect(agreed(action, acts, terms)).toBe(expected))
 

@@ -1,6 +1,8 @@
 import { isJsonFields, jsonValue, type JsonFields } from '../../../base/json.ts'
 import type { Rejected } from './runs.ts'
 
+/** Ends the acts in the key of a decision that continues by what these returned. */
+export const BY_OUTPUT = ', then by what was returned'
 const MOST_TEXT = 60
 const ACT = /^(tool|reply|skill|emit|note)( [^[{]*)?(\[|$)/
 /** A path as a key of decisions has it, such as `["customer","name"]`. */
@@ -13,7 +15,9 @@ const PATH = /\[(?:"(?:[^"\\]|\\.)*",?)+\]/g
 export function decisionWords(key: string): string {
   if (key === 'all') return 'all decisions'
   const end = key.search(/ \{|$/)
-  const acts = key.slice(0, end).split(' + ')
+  const first = key.slice(0, end)
+  if (first.endsWith(BY_OUTPUT)) return `${decisionWords(first.slice(0, -BY_OUTPUT.length) + key.slice(end))}${BY_OUTPUT}`
+  const acts = first.split(' + ')
   if (!acts.every((act) => ACT.test(act))) return key
   const fixed = jsonValue(key.slice(end + 1))
   const words = (act: string, place: number): string =>

@@ -32,6 +32,11 @@ export type LearnedVersion = {
   description: string
   /** Its action, which the agent of the scope must be able to do; null for `ignore`. */
   needs: readonly { kind: 'tool' | 'skill' | 'event' | 'reply'; name: string }[] | null
+  /**
+   * It begins with calls whose outputs decide how it continues. Later links of the chain do not see
+   * its events: a version with further branches takes its place.
+   */
+  branches?: true
   /** Versions that it replaces, if they are still in shadow mode. */
   replaces: { id: string; version: number }[]
   /** The comparisons that it was judged by before any in shadow mode; null: none. */

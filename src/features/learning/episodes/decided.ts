@@ -1,6 +1,7 @@
 import { replyOf } from '../../decisions/agent/answers.ts'
 import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../../base/json.ts'
-import { actionsIn, toolCallOf, type Action } from '../../../contract/action.ts'
+import { toolCallOf, withoutOutputs, type Action } from '../../../contract/action.ts'
+import { actsOnPath, type Outputs, resolveAct } from '../../../reflexes/sequence.ts'
 import { skillAct } from '../../../contract/reflex.ts'
 import type { EntryKind, LogEntry } from '../../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
@@ -95,8 +96,18 @@ export function asked(entry: EntryOfKind<'decision-made'>): EpisodeDecision[] {
   ]
 }
 
-/** An action of a reflex, as a decision. The arguments that are outputs are not known. */
-export const actsOfAction = (action: Action): EpisodeAct[] => actionsIn(action).flatMap(actsOfOne)
+/**
+ * An action of a reflex, as a decision. `outputs`: of its acts, by their places. Without them
+ * neither the arguments that are outputs are known, nor the branch.
+ */
+export function actsOfAction(action: Action, outputs: Outputs = []): EpisodeAct[] {
+  if (action.action_type !== 'sequence') return actsOfOne(action)
+  const acts = actsOnPath(action, outputs) ?? action.acts
+  return acts.flatMap((act, place) => {
+    const resolved = resolveAct(act, outputs.slice(0, place))
+    return actsOfOne(resolved.ok ? resolved.action : withoutOutputs(act))
+  })
+}
 
 function actsOfOne(action: Action): EpisodeAct[] {
   const act = (kind: EpisodeAct['kind'], name: string, input: unknown): EpisodeAct[] => [

@@ -7,7 +7,8 @@ import type { Words } from '../../../contract/reflex.ts'
 import type { Episode, EpisodeAct, Saw, Seen } from '../episode.ts'
 import { variantsOf } from './variants.ts'
 import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './slots.ts'
-import type { ContextPath } from './facts/condition.ts'
+import type { ContextPath, Literal } from './facts/condition.ts'
+import { actName, branchingName } from '../../../contract/act-name.ts'
 import { partAt } from './facts/readings.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
@@ -21,6 +22,11 @@ export type ActionTemplate =
   | { fields: Record<string, ActionTemplate> }
 export type ActTemplate = { kind: EpisodeAct['kind']; name: string; input: ActionTemplate }
 
+/** A rule of a branch. `examples`: indexes of episodes. */
+export type BranchRule = { literals: readonly Literal[]; support: number; exceptions: number; examples: readonly number[] }
+/** A decision that follows the first acts of another. `own`: indexes of episodes. */
+export type LearnedBranch = { decision: DecisionClass; rules: readonly BranchRule[]; own: readonly number[] }
+
 /** Decisions that are alike up to slots. No acts: it does nothing. */
 export type DecisionClass = {
   key: string
@@ -33,7 +39,25 @@ export type DecisionClass = {
   unheardAlone: boolean
   /** Its events leave the context, as they did after each turn that decided so. */
   leaves: boolean
+  /** The decisions that follow its acts, by what these returned. */
+  branches?: readonly LearnedBranch[]
 }
+
+/** The name by which certificates prove a decision. */
+export const nameOf = ({ acts, branches = [] }: Pick<DecisionClass, 'acts' | 'branches'>): string =>
+  branches.length === 0
+    ? actName(acts)
+    : branchingName(
+        actName(acts),
+        branches.map(({ decision }) => actName(decision.acts)),
+      )
+
+/** All acts of a decision and of its branches. */
+export const actsOfClass = ({ acts, branches = [] }: Pick<DecisionClass, 'acts' | 'branches'>): readonly ActTemplate[] => [
+  ...acts,
+  ...branches.flatMap(({ decision }) => decision.acts),
+]
+
 export type Classes = {
   classes: readonly DecisionClass[]
   /** The class of each episode; -1 where its decision cannot be learned. */
@@ -306,6 +330,26 @@ const withOutputs = (saw: Saw, acts: readonly EpisodeAct[], place: number): Seen
   ...saw,
   outputs: acts.slice(0, place).map(({ output }) => output as Json | undefined),
 })
+
+/** A mask says nothing about what it hides. */
+function unmasked(value: Json | undefined): Json | undefined {
+  if (value === undefined || isMask(value)) return undefined
+  if (Array.isArray(value)) return value.map((item) => unmasked(item) ?? null)
+  if (!isJsonFields(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, inner]) => {
+      const own = unmasked(inner)
+      return own === undefined ? [] : [[name, own]]
+    }),
+  )
+}
+
+/** The episode as it was seen after its first acts; null if an output is not known. */
+export function withReturned(episode: Episode, count: number): Episode | null {
+  const outputs = episode.acts.slice(0, count).map(({ output }) => unmasked(output as Json | undefined))
+  const returned = outputs.filter((output) => output !== undefined)
+  return returned.length < count ? null : { ...episode, saw: { ...episode.saw, returned } }
+}
 
 /** The value of a template in a context; undefined if a slot finds nothing. */
 export function valueOf(template: ActionTemplate, seen: Seen): Json | undefined {

@@ -1,11 +1,11 @@
 import { decisionWords } from '../contract/decision-words.ts'
-import { type Action, actionsIn, parseAction } from '../../../contract/action.ts'
+import { type Action, actionsIn, parseAction, type SequenceAct, type SequenceBranch } from '../../../contract/action.ts'
 import type { Points, ProgramWhy, Side } from '../contract/why.ts'
 import { writeAt } from '../../../reflexes/sequence.ts'
 import type { Saw } from '../episode.ts'
 import { type Explained, type Explaining, unquoted } from './explain.ts'
 import { valueAt } from './facts/condition.ts'
-import { wordsOf } from './facts/text.ts'
+import { wordsOf } from '../../../base/words-of.ts'
 import { unpackScorer } from './scorer/pack.ts'
 import { namedPieces, type PieceName } from './scorer/pieces.ts'
 import { nameOfPath } from './scorer/tree-words.ts'
@@ -23,6 +23,21 @@ export function whyOf(program: Explaining, weights: string | null, found: Explai
 }
 
 const actionWords = (action: Action): string => {
+  if (action.action_type !== 'sequence' || !action.branches) return shortened(pathWords(action), LONGEST)
+  const { acts, branches } = action
+  const first = pathWords({ action_type: 'sequence', acts })
+  const ways = branches.map((branch) => wayWords(acts, branch)).join('; ')
+  return shortened(`${first}, then by what was returned: ${ways}`, LONGEST)
+}
+
+function wayWords(first: readonly SequenceAct[], { acts, when }: SequenceBranch): string {
+  const own = acts.length === 0 ? 'nothing more' : pathWords({ action_type: 'sequence', acts: [...first, ...acts] }, first.length)
+  const asked = when.map(({ output: _output, path, ...tests }) => `${path.slice(1).replaceAll('/', '.')} ${JSON.stringify(tests)}`)
+  return asked.length === 0 ? own : `${own} if ${asked.join(' and ')}`
+}
+
+/** The acts of an action without branches, in words. */
+function pathWords(action: Action, from = 0): string {
   const acts = actionsIn(action)
   const sequence = action.action_type === 'sequence' ? action.acts : []
   const words = acts.map((act, place) => {
@@ -32,7 +47,7 @@ const actionWords = (action: Action): string => {
     const { action_type, ...rest } = one
     return action_type === 'ignore' ? 'do nothing' : `${action_type.replaceAll('_', ' ')} ${JSON.stringify(rest)}`
   })
-  return shortened(words.join(', then '), LONGEST)
+  return words.slice(from).join(', then ')
 }
 
 type Use = { at: string; output: number; path: string }

@@ -1,9 +1,10 @@
-import { and, type Bits, bitsOf, bitsIn, countBoth, hasBit, indexesOf } from './facts/bits.ts'
+import { and, type Bits, bitsOf, bitsIn, count, countBoth, hasBit, indexesOf } from './facts/bits.ts'
 import type { Steps } from '../../../base/steps.ts'
 import type { Classes } from './classes.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'
-import { coveredBy, type Rule, rulesFor } from './rules.ts'
+import { coveredBy, LEAST_OF_RULE, MOST_EXCEPTIONS, type Rule, rulesFor } from './rules.ts'
+import type { Literal } from './facts/condition.ts'
 import { DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 import { errorsOfTable } from './bounds.ts'
 import { fitScorer, POINTS_OF_LOGIT, pointsIn, type ReadEpisode, type TableScorer } from './scorer/fit.ts'
@@ -17,6 +18,7 @@ export type PreparedEpisodes = {
   /** For each class, the episodes that it is judged on. */ fair: readonly Bits[]
   /** Their indexes, in order. */ fairIndexes: readonly number[]
   /** The parts of each episode that a table sees. */ read: readonly ReadEpisode[]
+  /** The type of the event of each episode. */ types: readonly string[]
 }
 
 /**
@@ -27,22 +29,42 @@ export type HeldOut = { n: number; covered: number; agreed: number; hits: readon
 
 export const NONE: HeldOut = { n: 0, covered: 0, agreed: 0, hits: [], misses: [] }
 
-const heldOut = (n: number, taken: readonly number[], isRight: (index: number) => boolean): HeldOut => {
+export const heldOut = (n: number, taken: readonly number[], isRight: (index: number) => boolean): HeldOut => {
   const hits = taken.filter(isRight)
   return { n, covered: taken.length, agreed: hits.length, hits, misses: taken.filter((index) => !isRight(index)) }
 }
 
-const OLDER = 0.7
+export const OLDER = 0.7
 
 export function* learnRules(
-  { matrix, classes, crowd }: PreparedEpisodes,
+  { matrix, classes, crowd, types }: PreparedEpisodes,
   taught: Bits,
   isWanted: (own: number) => boolean = () => true,
 ): Steps<Rule[][]> {
   const rules: Rule[][] = []
-  for (const own of classes.classes.keys()) {
+  for (const [own, { branches }] of classes.classes.entries()) {
     const positive = bitsOf(matrix.size, (index) => classes.of[index] === own)
-    rules.push(isWanted(own) ? yield* rulesFor({ matrix, taught, crowd, positive }) : [])
+    const problem = { matrix, taught, crowd, positive }
+    // Nothing separates decisions that all begin alike: their branches do.
+    const usual = branches && isWanted(own) ? rulesByType(problem, types) : []
+    rules.push(usual.length > 0 || !isWanted(own) ? usual : yield* rulesFor(problem))
+  }
+  return rules
+}
+
+type Problem = Parameters<typeof rulesFor>[0]
+
+/** Rules for the types of all events, if almost all decisions on each are this one. */
+function rulesByType({ matrix, taught, positive, crowd }: Problem, types: readonly string[]): Rule[] {
+  const rules: Rule[] = []
+  for (const type of new Set(types)) {
+    const covered = bitsOf(matrix.size, (index) => types[index] === type)
+    const known = and(covered, taught)
+    const support = countBoth(known, positive)
+    const exceptions = count(known) - support
+    if (exceptions > count(known) * MOST_EXCEPTIONS) return []
+    const literals: Literal[] = [{ condition: { is: 'equal', path: ['event', 'type'], value: type }, holds: true }]
+    if (support >= LEAST_OF_RULE && crowd(and(known, positive))) rules.push({ literals, covered, support, exceptions })
   }
   return rules
 }

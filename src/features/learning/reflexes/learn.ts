@@ -1,10 +1,20 @@
 import type { Episode } from '../episode.ts'
-import { actName } from '../../../contract/act-name.ts'
 import { agreementFor, DEFAULT_AGREEMENT, type Agreement } from '../../../contract/agreement.ts'
 import { errorsOfRules } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
-import { type Classes, classesOf, type DecisionClass } from './classes.ts'
-import { type HeldOut, judgeRules, judgeScorer, type JudgedRules, learnRules, learnScorer, NONE, type PreparedEpisodes } from './judge.ts'
+import { withBranches } from './branching.ts'
+import { type Classes, classesOf, type DecisionClass, nameOf } from './classes.ts'
+import {
+  type HeldOut,
+  type JudgedScorer,
+  judgeRules,
+  judgeScorer,
+  type JudgedRules,
+  learnRules,
+  learnScorer,
+  NONE,
+  type PreparedEpisodes,
+} from './judge.ts'
 import { matrixOf } from './facts/matrix.ts'
 import { byteLength } from '../../../base/json.ts'
 import { limits } from '../../../base/limits.ts'
@@ -87,26 +97,16 @@ function* prepare(
   const fairIndexes = indexesOf(fairBits.reduce(or, emptyBits(episodes.length)))
   const crowd = crowdOf(episodes, trusted)
   const read = yield* readOf(episodes.map(({ saw }) => saw))
-  return { matrix, classes, crowd, fair: fairBits, fairIndexes, read }
+  return { matrix, classes, crowd, fair: fairBits, fairIndexes, read, types: episodes.map(({ saw }) => saw.event.type) }
 }
 
-function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, options: ReflexLearnOptions): Steps<LearnedReflexes> {
-  const { classes } = prepared
+function* choose(episodes: readonly Episode[], plain: PreparedEpisodes, options: ReflexLearnOptions): Steps<LearnedReflexes> {
   const { agreement = DEFAULT_AGREEMENT } = options
-  const bounds = classes.classes.map(({ acts }) => agreementFor(agreement, actName(acts)))
-  const isGood = goodBy(bounds)
-  const rules = isRuled(classes) ? yield* judgeRules(prepared) : noRules(prepared)
-  const byRules = rules.byClass.map((one, own) => (isGood(one, own) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
-  const isEnough =
-    isRuled(classes) && rules.byClass.every((one, own) => one.n < LEAST_HELD_OUT || (isGood(one, own) && one.agreed >= one.n * ENOUGH))
-  const table = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, bounds)
-  // A table takes what it is sure of, and rules what they predict of the rest.
-  const isOfTable = (own: number): boolean => table !== null && table.leads[own] != null
-  const together = byRules.map((one, own) => (isOfTable(own) ? (table?.byClass[own] ?? NONE) : one))
-  // Rules are easier to read.
-  const isTable = table !== null && shareOf(together) > shareOf(byRules) + BETTER
+  const { prepared, isGood, rules, table, byRules, together, isTable } = yield* judgedBest(episodes, plain, agreement)
+  const { classes } = prepared
+  const isOfTable = (own: number): boolean => table?.leads[own] != null
   const of = { episodes, prepared, isGood }
-  const asTable = isTable ? yield* writeTable(of, table) : null
+  const asTable = table !== null && isTable ? yield* writeTable(of, table) : null
   const isByTable = asTable !== null && asTable.reflexes.length > 0
   const isLeft = (own: number): boolean => !isByTable || !isOfTable(own)
   const asRules = yield* writeRules(of, rules.byClass, isLeft)
@@ -124,6 +124,50 @@ function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, optio
     })),
     reach,
   }
+}
+
+/** `byRules`: what is good enough. `together`: the table, and rules where it abstains. */
+type Judged = {
+  prepared: PreparedEpisodes
+  isGood: IsGood
+  rules: JudgedRules
+  table: JudgedScorer | null
+  byRules: readonly HeldOut[]
+  together: readonly HeldOut[]
+  /** Rules are easier to read: a table has to take clearly more. */
+  isTable: boolean
+}
+
+/** Decisions with branches are tried where events do not tell decisions apart that begin alike. */
+function* judgedBest(episodes: readonly Episode[], prepared: PreparedEpisodes, agreement: Agreement): Steps<Judged> {
+  const plain = yield* judgedWith(prepared, agreement)
+  const bound = (decision: DecisionClass): number => agreementFor(agreement, nameOf(decision))
+  const { branched, disputed } = yield* withBranches(episodes, { prepared, byClass: bestOf(plain) }, bound)
+  const judged = branched && (yield* judgedWith(branched.prepared, agreement, branched.refined))
+  const best = judged && shareOf(bestOf(judged)) > shareOf(bestOf(plain)) + BETTER ? judged : plain
+  return { ...best, rules: { ...best.rules, disputed: [...best.rules.disputed, ...disputed] } }
+}
+
+const bestOf = ({ isTable, together, byRules }: Judged): readonly HeldOut[] => (isTable ? together : byRules)
+
+function* judgedWith(
+  prepared: PreparedEpisodes,
+  agreement: Agreement,
+  refined = (judged: HeldOut, _own: number): HeldOut => judged,
+): Steps<Judged> {
+  const { classes } = prepared
+  const bounds = classes.classes.map((decision) => agreementFor(agreement, nameOf(decision)))
+  const isGood: IsGood = (judged, own) => isGoodAt(bounds[own] ?? DEFAULT_AGREEMENT, judged)
+  const first = isRuled(classes) ? yield* judgeRules(prepared) : noRules(prepared)
+  const rules = { ...first, byClass: first.byClass.map(refined) }
+  const byRules = rules.byClass.map((one, own) => (isGood(one, own) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
+  const isEnough =
+    isRuled(classes) && rules.byClass.every((one, own) => one.n < LEAST_HELD_OUT || (isGood(one, own) && one.agreed >= one.n * ENOUGH))
+  const scorer = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, bounds)
+  const table = scorer && { ...scorer, byClass: scorer.byClass.map(refined) }
+  // A table takes what it is sure of, and rules what they predict of the rest.
+  const together = byRules.map((one, own) => (table?.leads[own] != null ? (table.byClass[own] ?? NONE) : one))
+  return { prepared, isGood, rules, table, byRules, together, isTable: table !== null && shareOf(together) > shareOf(byRules) + BETTER }
 }
 
 /**
@@ -155,10 +199,8 @@ function shareOf(byClass: readonly HeldOut[]): number {
 
 type IsGood = (judged: HeldOut, own: number) => boolean
 
-const goodBy =
-  (bounds: readonly number[]): IsGood =>
-  ({ covered, agreed }, own) =>
-    covered >= LEAST_HELD_OUT && covered - agreed <= covered * errorsOfRules(bounds[own] ?? DEFAULT_AGREEMENT)
+const isGoodAt = (bound: number, { covered, agreed }: HeldOut): boolean =>
+  covered >= LEAST_HELD_OUT && covered - agreed <= covered * errorsOfRules(bound)
 
 type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes; isGood: IsGood }
 type Written = { reflexes: LearnedReflex[]; refused: LearningRefusal[]; exceptions: number[] }

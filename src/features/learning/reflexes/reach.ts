@@ -1,13 +1,12 @@
 import { canonicalJson } from '../../../base/json.ts'
 import type { Steps } from '../../../base/steps.ts'
-import { actName } from '../../../contract/act-name.ts'
 import type { Agreement } from '../../../contract/agreement.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import { barAt, boundsOf, neededAt } from '../../../evidence/e-process.ts'
 import { NAMING } from '../../../evidence/novelty.ts'
 import type { Reach } from '../contract/runs.ts'
 import type { Episode } from '../episode.ts'
-import type { Classes, DecisionClass } from './classes.ts'
+import { actsOfClass, type Classes, type DecisionClass, nameOf } from './classes.ts'
 import type { HeldOut } from './judge.ts'
 
 /** `errors`: for each class, the share of wrong decisions if all are taken; null: not judged. */
@@ -64,7 +63,7 @@ const agreementsFor = (bound: number): number => neededAt(barAt(bound), { agreed
 
 /** The acts of the decisions, each with its classes. */
 function actsOf(classes: readonly DecisionClass[]): ActOf[] {
-  const named = classes.map(({ acts }, own) => ({ own, act: actName(acts), risk: riskOf(acts) }))
+  const named = classes.map((decision, own) => ({ own, act: nameOf(decision), risk: riskOf(actsOfClass(decision)) }))
   return Array.from(
     Map.groupBy(named, ({ act }) => act),
     ([act, all]) => ({

@@ -1,5 +1,6 @@
 import { and, type Bits, bitsOf, count, countBoth, emptyBits, or, without } from './facts/bits.ts'
 import { type Condition, type Literal, pathKey } from './facts/condition.ts'
+import { RETURNED } from './facts/facts.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Steps } from '../../../base/steps.ts'
 import type { Crowd } from './sources.ts'
@@ -22,7 +23,7 @@ const MOST_RULES = 24
 const MOST_LITERALS = 6
 const MOST_CANDIDATES = 4000
 /** Exceptions of a rule: the teacher makes mistakes, which shadow mode tells from the rule's. */
-const MOST_EXCEPTIONS = 0.05
+export const MOST_EXCEPTIONS = 0.05
 const BITS_FOR_AN_EXCEPTION = 10
 /** Conditions that all episodes of a rule share are added, so that it fits nothing unlike them. */
 const MOST_SHARED = 3
@@ -71,7 +72,9 @@ function seenIn(all: readonly Candidate[], taught: Bits): Seen {
     const { condition, holds } = candidate.literal
     if (!holds || !('path' in condition)) continue
     const key = pathKey(condition.path)
-    if (condition.is === 'says') said.set(key, or(said.get(key) ?? emptyBits(taught.length * 32), candidate.bits))
+    // A call of a tool returned it, and no stranger wrote the event so.
+    if (condition.is === 'says' && condition.path[0] !== RETURNED)
+      said.set(key, or(said.get(key) ?? emptyBits(taught.length * 32), candidate.bits))
     if (condition.is === 'equal') valued.set(key, [...(valued.get(key) ?? []), candidate])
     if (condition.is === 'contains' && condition.of !== undefined) items.set(itemKey(condition), (items.get(itemKey(condition)) ?? 0) + 1)
   }

@@ -6,7 +6,7 @@ import { daysOf, type Leaf, leavesOf, readingsOf } from './facts/facts.ts'
 import { LEAST_EACH, MOST_VALUES } from './guards.ts'
 import { farSpanOf, type NumberRange, spanOf } from './facts/ranges.ts'
 import { isReading } from './facts/readings.ts'
-import { LONGEST_TEXT } from './facts/text.ts'
+import { LONGEST_TEXT } from '../../../base/words-of.ts'
 
 /**
  * A way to find an argument in a context. `pattern` is the source of a RegExp with one group.

@@ -1,4 +1,4 @@
-import type { ActionTemplate, ActTemplate } from './classes.ts'
+import type { ActionTemplate, ActTemplate, DecisionClass } from './classes.ts'
 import type { AtLeast, Condition, Literal } from './facts/condition.ts'
 import { nameOfPath } from './scorer/tree-words.ts'
 
@@ -14,14 +14,19 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
  * A title for people, such as `Block the address where line says "failed password"`. Equal
  * decisions and rules have equal titles.
  */
-export function titleFor(acts: readonly ActTemplate[], rules: readonly { literals: readonly Literal[] }[]): string {
-  const done = acts.length === 0 ? 'do nothing' : acts.map(actWords).join(', then ')
+export function titleFor({ acts, branches = [] }: Titled, rules: readonly { literals: readonly Literal[] }[]): string {
+  const ways = branches.map(({ decision }) => doneWords(decision.acts)).join(', or ')
+  const done = `${doneWords(acts)}${ways === '' ? '' : `, then by what was returned ${ways}`}`
   const [first, ...others] = rules
   const shown = first?.literals.slice(0, MOST_LITERALS).map(literalWords) ?? []
   const when = shown.length > 0 ? ` where ${shown.join(' and ')}` : ''
   const more = others.length > 0 ? `, and in ${others.length} more ${others.length === 1 ? 'case' : 'cases'}` : ''
   return capital(`${done}${when}${more}`)
 }
+
+type Titled = Pick<DecisionClass, 'acts' | 'branches'>
+
+const doneWords = (acts: readonly ActTemplate[]): string => (acts.length === 0 ? 'do nothing' : acts.map(actWords).join(', then '))
 
 function actWords({ kind, name, input }: ActTemplate): string {
   if (kind === 'reply') return `reply ${textWords(input)}`

@@ -1,14 +1,16 @@
 import { fnv1a } from '../../../base/fnv1a.ts'
-import { actName } from '../../../contract/act-name.ts'
 import type { Episode } from '../episode.ts'
 import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
-import type { DecisionClass, ActTemplate, OutputSlot, ActionTemplate } from './classes.ts'
+import { actsOfClass, type DecisionClass, type ActTemplate, nameOf, withReturned } from './classes.ts'
+import { type Acting, actCode, type CodeBranch, exampleLines, fieldCode, slotsOf, slotsTaken } from './act-code.ts'
+import { branchTests } from './branch-tests.ts'
 import type { HeldOut, PreparedEpisodes } from './judge.ts'
-import { fieldSpansOf, textSpansIn, type FieldSpan, type NumberRange, type TextSpans } from './facts/ranges.ts'
+import { fieldSpansOf, textSpansIn, type FieldSpan, type TextSpans } from './facts/ranges.ts'
 import { coveredBy, type Rule } from './rules.ts'
 import { looksAt, packed, type TableScorer } from './scorer/fit.ts'
-import { readingSources, SUM_PLACES } from './facts/readings.ts'
-import { quote, LONGEST_TEXT, WORDS_SOURCE } from './facts/text.ts'
+import { readingSources } from './facts/readings.ts'
+import { LONGEST_TEXT } from '../../../base/words-of.ts'
+import { quote, WORDS_SOURCE } from './facts/text.ts'
 import {
   type Condition,
   conditionCode,
@@ -24,8 +26,8 @@ import type { Steps } from '../../../base/steps.ts'
 import { withWeights } from '../../../reflexes/weights.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
-import { type Extractor, type ReplySlot, ROUNDED_SOURCE, type Taken, takenOf, TIDIED_SOURCE } from './slots.ts'
-import { fieldsCode, guardCode, guardsOf, HAS_OTHER_SOURCE, listCode, type RuleGuard, typesOf, valueCode } from './guards.ts'
+import { type Extractor, ROUNDED_SOURCE, TIDIED_SOURCE } from './slots.ts'
+import { guardCode, guardsOf, HAS_OTHER_SOURCE, type RuleGuard, typesOf } from './guards.ts'
 import { titleFor } from './title.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
@@ -37,32 +39,16 @@ type RuleProgram = {
   /** The numbers in the texts that the conditions ask about. */
   spansIn: (paths: Iterable<readonly string[]>) => Steps<TextSpans[]>
   acts: readonly ActTemplate[]
-  taken: SlotsTaken
+  taken: Acting['taken']
   leaves: boolean
+  branches: readonly CodeBranch[]
   rules: readonly ShownRule[]
 }
 
-/** Slots without one take any value. */
-type SlotsTaken = ReadonlyMap<ReplySlot, Taken>
-
-function* slotsTaken(acts: readonly ActTemplate[], episodes: readonly Episode[]): Steps<SlotsTaken> {
-  const found = new Map<ReplySlot, Taken>()
-  const saws = episodes.map(({ saw }) => saw)
-  for (const slot of slotsOf(acts)) {
-    const taken = yield* takenOf(slot, saws)
-    if (taken) found.set(slot, taken)
-  }
-  return found
-}
-
-const takenCode = (value: string, taken: Taken): string =>
-  'words' in taken ? `${listCode(taken.words)}.includes(${value})` : `(${value} >= ${taken.range[0]} && ${value} <= ${taken.range[1]})`
-
 const WIDTH = 110
-const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, rules: taught }: RuleProgram): Steps<string> {
+function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, branches, rules: taught }: RuleProgram): Steps<string> {
   const rules = taught.map((rule) => ({ ...rule, literals: needed(rule.literals, guards, fields) }))
   const conditions = rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
   const paths = new Map(
@@ -78,13 +64,13 @@ function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, rules: t
     ...fields.map(fieldCode),
     ...rulesCode(rules, texts, paths),
   ]
-  const own = actCode({ acts, taken, leaves, spans, fields: [], guards: [] })
+  const own = actCode({ acts, taken, leaves, branches, spans, fields: [], guards: [] })
   return joined([
     title.map((line) => `// ${line}`).join('\n'),
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
     own,
     texts.size > 0 ? WORDS_SOURCE : '',
-    ...helpersOf([{ acts, spans }]),
+    ...helpersOf([{ acts, spans, branches }]),
     conditions.some((condition) => 'path' in condition && condition.path[0] === REPEATS) ? REPEATS_SOURCE : '',
     conditions.some(({ is }) => is === 'contains') ? HAS_SOURCE : '',
     conditions.some((condition) => 'minus' in condition) ? DIFFERENCE_SOURCE : '',
@@ -98,24 +84,21 @@ function joined(parts: readonly string[]): string {
 }
 
 /** Functions that acts call. */
-const helpersOf = (all: readonly { acts: readonly ActTemplate[]; spans: readonly TextSpans[] }[]): string[] => [
-  all.some(({ spans }) => spans.length > 0) ? `${UNSEEN_SOURCE}\n\n${NUMBERS_SOURCE}` : '',
-  hasSlot(all, ({ pattern }) => pattern !== null) ? PART_SOURCE : '',
-  hasSlot(all, ({ scaled, by }) => (scaled ?? by) !== undefined) ? ROUNDED_SOURCE : '',
-  hasSlot(all, ({ tidy }) => tidy !== undefined) ? TIDIED_SOURCE : '',
-]
+const helpersOf = (programs: readonly Pick<Acting, 'acts' | 'spans' | 'branches'>[]): string[] => {
+  const all = programs.flatMap(({ acts, branches }) => [acts, ...branches.map((branch) => branch.acts)])
+  return [
+    programs.some(({ spans }) => spans.length > 0) ? `${UNSEEN_SOURCE}\n\n${NUMBERS_SOURCE}` : '',
+    hasSlot(all, ({ pattern }) => pattern !== null) ? PART_SOURCE : '',
+    hasSlot(all, ({ scaled, by }) => (scaled ?? by) !== undefined) ? ROUNDED_SOURCE : '',
+    hasSlot(all, ({ tidy }) => tidy !== undefined) ? TIDIED_SOURCE : '',
+  ]
+}
 
-const hasSlot = (all: readonly { acts: readonly ActTemplate[] }[], is: (extractor: Extractor) => boolean): boolean =>
-  all.some(({ acts }) => slotsOf(acts).some(({ slot }) => slot.some(is)))
+const hasSlot = (all: readonly (readonly ActTemplate[])[], is: (extractor: Extractor) => boolean): boolean =>
+  all.some((acts) => slotsOf(acts).some(({ slot }) => slot.some(is)))
 
 /** A decision of a table. `lead`: the points by which it must be ahead. */
 type CodeDecision = Acting & { own: number; lead: number; title: string; examples: readonly string[] }
-type Acting = Pick<DecisionClass, 'acts' | 'leaves'> & {
-  spans: readonly TextSpans[]
-  fields: readonly FieldSpan[]
-  guards: readonly RuleGuard[]
-  taken: SlotsTaken
-}
 type ScorerProgram = {
   title: readonly string[]
   guards: readonly RuleGuard[]
@@ -196,18 +179,6 @@ function isSpanned({ condition, holds }: Literal, { path, span: [low, high] }: F
   return holds ? condition.value <= low : condition.value > high
 }
 
-/** The guard of a number: a text that reads as one does not pass. */
-const fieldCode = ({ path, span: [low, high] }: FieldSpan): string =>
-  `if (!(typeof ${pathCode(path)} === 'number' && ${pathCode(path)} >= ${low} && ${pathCode(path)} <= ${high})) return null`
-
-/** A number that was not taught leaves the event to others. */
-function spansCode({ path, at, others }: TextSpans): string {
-  const seen = fieldsCode(at.map(([place, accepted]) => [place, spanCode(accepted)]))
-  return `if (hasUnseen(${pathCode(path)}, ${seen}, ${others === 'none' ? 'undefined' : spanCode(others)})) return null`
-}
-
-const spanCode = (span: NumberRange | 'any'): string => (span === 'any' ? 'null' : `[${span[0]}, ${span[1]}]`)
-
 type Paths = ReadonlyMap<string, readonly string[]>
 
 function rulesCode(rules: readonly ShownRule[], texts: ReadonlyMap<string, string>, paths: Paths): string[] {
@@ -237,137 +208,6 @@ function ifCode(conditions: readonly string[]): string[] {
       ]
 }
 
-export const exampleLines = (examples: readonly string[]): string[] =>
-  examples.map((example) => `//   ${quote(example.length > LONGEST_EXAMPLE ? `${example.slice(0, LONGEST_EXAMPLE)}…` : example)}`)
-
-function actCode({ acts, taken, leaves, spans, fields, guards }: Acting, name = 'act'): string {
-  const slots = slotsOf(acts)
-  const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
-  const missing = [...names.values()].map((value) => `${value} === undefined`)
-  return [
-    `function ${name}(context) {`,
-    ...[...guards.map(guardCode), ...fields.map(fieldCode), ...spans.map(spansCode)].map((line) => `  ${line}`),
-    ...[...names].map(([{ slot }, value]) => `  const ${value} = ${slot.map(extractorCode).join(' ??\n    ')}`),
-    ...(missing.length > 0 ? [`  if (${missing.join(' || ')}) return null`] : []),
-    ...Array.from(taken, ([slot, one]) => `  if (!${takenCode(names.get(slot) ?? '', one)}) return null`),
-    `  return ${decisionCode({ acts, leaves }, names)}`,
-    '}',
-  ].join('\n')
-}
-
-/** Parts of texts are text until they are used: `Number(undefined)` is a number. */
-export function extractorCode({ path, pattern, as, plus, scaled, by, written, tidy }: Extractor): string {
-  const field = tidy === undefined ? pathCode(path) : `tidied(${pathCode(path)}, ${quote(tidy)})`
-  if (scaled) return `(typeof ${field} === 'number' ? roundedTo(${scaledCode(field, scaled)}, ${scaled.places}) : undefined)`
-  if (by) return combinedCode(field, by)
-  if (pattern !== null) return `part(${field}, /${pattern}/g)`
-  if (written)
-    return `(typeof ${field} === 'number' ? ${written === true ? `String(${field})` : `${field}.toFixed(${written})`} : undefined)`
-  return `(typeof ${field} === '${as}' ? ${plus === undefined ? field : shiftedCode(field, plus)} : undefined)`
-}
-
-const scaledCode = (field: string, { times, over }: NonNullable<Extractor['scaled']>): string =>
-  over === 1 ? `${field} * ${times}` : `${field} / ${over}`
-
-function combinedCode(field: string, { path, does, places }: NonNullable<Extractor['by']>): string {
-  const other = pathCode(path)
-  const sign = { minus: '-', plus: '+', times: '*' }[does]
-  return `(typeof ${field} === 'number' && typeof ${other} === 'number' ? roundedTo(${field} ${sign} ${other}, ${places}) : undefined)`
-}
-
-const shiftedCode = (field: string, plus: number): string =>
-  `Number((${field} ${plus < 0 ? '-' : '+'} ${Math.abs(plus)}).toFixed(${SUM_PLACES}))`
-
-type SlotNames = ReadonlyMap<ReplySlot, string>
-
-function decisionCode({ acts, leaves }: Pick<Acting, 'acts' | 'leaves'>, names: SlotNames): string {
-  const [first, ...others] = acts
-  // An event leaves the context as it does after a turn: later turns would do its acts again.
-  // A reply answers its event.
-  const consume = leaves || acts.some(({ kind }) => kind === 'reply') ? ', consume: true' : ''
-  if (!first) return `{ action_type: 'ignore', reason: 'such events were left alone'${consume} }`
-  if (others.length === 0) return `{ ${actionCode(first, names)}${consume} }`
-  const lines = acts.map((act) => `    { ${actionCode(act, names)} },`)
-  return [`{ action_type: 'sequence', acts: [`, ...lines, `  ]${consume} }`].join('\n')
-}
-
-// oxlint-disable-next-line typescript/consistent-return -- the switch is exhaustive
-function actionCode(act: ActTemplate, names: SlotNames): string {
-  if (act.kind === 'reply') return replyCode(act.input, names)
-  const input = templateCode(act.input, names)
-  switch (act.kind) {
-    case 'tool':
-      return `action_type: 'call_tool', tool: ${quote(act.name)}, args: ${input}${usesCode('args', act.input)}`
-    case 'skill':
-      return `action_type: 'run_skill', skill_id: ${quote(act.name)}, inputs: ${input}${usesCode('inputs', act.input)}`
-    case 'emit':
-      return `action_type: 'emit_event', event: { ...${input}, type: ${quote(act.name)} }${usesCode('event', act.input)}`
-    case 'note':
-      return `action_type: 'set_scratch', key: ${quote(act.name)}, ...${input}${usesCode('', act.input)}`
-  }
-}
-
-/** Words with outputs among them are parts, so that nothing in a text stands for an output. */
-function replyCode(input: ActionTemplate, names: SlotNames): string {
-  const content = 'fields' in input ? input.fields['content'] : undefined
-  const parts = content && ('join' in content ? content.join : 'output' in content ? [content] : [])
-  if (!parts?.some((part) => typeof part !== 'string' && 'output' in part)) return `action_type: 'reply', ...${templateCode(input, names)}`
-  const texts: string[] = []
-  const said: string[] = []
-  const flush = () => {
-    if (texts.length > 0) said.push(texts.splice(0).join(' + '))
-  }
-  for (const part of parts) {
-    if (typeof part === 'string' || !('output' in part))
-      texts.push(templateCode(typeof part === 'string' ? { constant: part } : part, names))
-    else {
-      flush()
-      said.push(`{ ${outputCode(part)} }`)
-    }
-  }
-  flush()
-  return `action_type: 'reply', parts: [${said.join(', ')}]`
-}
-
-const pointer = (path: readonly string[]): string => path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
-const outputCode = ({ output, path }: OutputSlot): string => `output: ${output}, path: ${quote(pointer(path))}`
-
-/** The arguments that are outputs, by their places. */
-function usesCode(root: string, input: ActionTemplate): string {
-  const found: string[] = []
-  const visit = (template: ActionTemplate, path: readonly string[]): void => {
-    if ('output' in template) found.push(`{ at: ${quote(pointer(path))}, ${outputCode(template)} }`)
-    else if ('fields' in template) for (const [name, inner] of Object.entries(template.fields)) visit(inner, [...path, name])
-  }
-  visit(input, root === '' ? [] : [root])
-  return found.length === 0 ? '' : `, uses: [${found.join(', ')}]`
-}
-
-function templateCode(template: ActionTemplate, names: SlotNames): string {
-  if ('constant' in template) return valueCode(template.constant)
-  if ('slot' in template) {
-    const name = names.get(template) ?? 'undefined'
-    return template.slot.some(({ as }) => as === 'number') ? `Number(${name})` : name
-  }
-  // Its place is filled when the act is done.
-  if ('output' in template) return 'null'
-  if ('join' in template)
-    return template.join.map((part) => templateCode(typeof part === 'string' ? { constant: part } : part, names)).join(' + ')
-  return fieldsCode(Object.entries(template.fields).map(([name, inner]) => [name, templateCode(inner, names)]))
-}
-
-function slotsOf(acts: readonly ActTemplate[]): ReplySlot[] {
-  const found: ReplySlot[] = []
-  const visit = (template: ActionTemplate): void => {
-    if ('slot' in template) found.push(template)
-    else if ('join' in template)
-      found.push(...template.join.filter((part): part is ReplySlot => typeof part !== 'string' && 'slot' in part))
-    else if ('fields' in template) for (const inner of Object.values(template.fields)) visit(inner)
-  }
-  for (const { input } of acts) visit(input)
-  return found
-}
-
 export type LearnedReflex = {
   id: string
   /** For people. */
@@ -377,7 +217,10 @@ export type LearnedReflex = {
   /** The decisions that it takes, as refusals name them. */
   decisions: readonly string[]
   by: 'rules' | 'table'
+  /** All of them, in any branch. */
   acts: DecisionClass['acts']
+  /** Rules of a decision that has branches. */
+  branches?: true
   /** The names of its decisions, as certificates prove them, whose foreseen comparisons count. */
   names: readonly string[]
   code: string
@@ -424,11 +267,45 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
     acts: decision.acts,
     taken: yield* slotsTaken(decision.acts, taught),
     leaves: decision.leaves,
+    branches: yield* codeBranchesOf(decision, episodes),
     rules,
   })
   const evidence = { episodes: taught.length, taught: indexes, exceptions, held_out }
-  const { key, acts } = decision
-  return { id: idOf(key), title: titleFor(acts, rules), decision: key, decisions: [key], acts, names: [actName(acts)], by, code, evidence }
+  const { key } = decision
+  const acts = actsOfClass(decision)
+  return {
+    id: idOf(key),
+    title: titleFor(decision, rules),
+    decision: key,
+    decisions: [key],
+    acts,
+    names: [nameOf(decision)],
+    ...(decision.branches && { branches: true }),
+    by,
+    code,
+    evidence,
+  }
+}
+
+function* codeBranchesOf({ acts: first, branches = [] }: DecisionClass, episodes: readonly Episode[]): Steps<CodeBranch[]> {
+  const found: CodeBranch[] = []
+  for (const { decision, rules, own } of branches) {
+    yield
+    const members = own.map((index) => episodes[index] as Episode)
+    const seen = members.flatMap((episode) => withReturned(episode, first.length) ?? [])
+    found.push({
+      title: `${quote(decision.key)}: ${own.length} decisions.`,
+      acts: decision.acts,
+      taken: yield* slotsTaken(decision.acts, members),
+      rules: rules.map(({ literals, support, exceptions, examples }) => ({
+        ...branchTests(literals, seen),
+        support,
+        exceptions,
+        examples: examplesOf(episodes, examples),
+      })),
+    })
+  }
+  return found
 }
 
 /** `held_out`, `leads`: by class. A class without a lead decides nothing. */
@@ -456,6 +333,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
       acts: decision.acts,
       taken: yield* slotsTaken(decision.acts, members),
       leaves: decision.leaves,
+      branches: yield* codeBranchesOf(decision, episodes),
       spans: yield* textSpansIn(members, asked.texts),
       fields: yield* fieldSpansOf(members, asked.isNumber, (path) => !asked.isNumber(path)),
     })
@@ -471,20 +349,19 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
     classes: classes.length,
     source,
   })
-  const acts = taken.flatMap(({ decision }) => decision.acts)
+  const acts = taken.flatMap(({ decision }) => actsOfClass(decision))
   const evidence = { episodes: taught.length, taught: indexes, exceptions: 0, held_out: total }
   const keys = taken.map(({ decision: { key } }) => key)
   return {
     id: TABLE_ID,
-    title:
-      `One table for ${counted(keys.length, 'decision')}: ${taken.map(({ decision }) => titleFor(decision.acts, [])).join('; ')}`.slice(
-        0,
-        MOST_TITLE,
-      ),
+    title: `One table for ${counted(keys.length, 'decision')}: ${taken.map(({ decision }) => titleFor(decision, [])).join('; ')}`.slice(
+      0,
+      MOST_TITLE,
+    ),
     decision: `table of ${keys.length}: ${keys.join(', ')}`,
     decisions: keys,
     acts,
-    names: Array.from(new Set(taken.map(({ decision }) => actName(decision.acts)))),
+    names: Array.from(new Set(taken.map(({ decision }) => nameOf(decision)))),
     by: 'table',
     code: withWeights(code, weights),
     evidence,

@@ -133,6 +133,7 @@ function findOf(
       code,
       description: description.slice(0, 1000),
       needs: needsOf(learned, reflex),
+      ...(reflex.branches && { branches: true }),
       replaces,
       foreseen: learned.foreseenOf(reflex),
     },

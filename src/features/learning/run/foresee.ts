@@ -89,7 +89,7 @@ function fireIn({ programs }: Lesson, { saw }: Episode, fires: Fires): { id: str
 }
 
 /** Outputs that an act uses are known once it is done. */
-const isKnown = (action: Action): boolean => action.action_type !== 'sequence' || !action.acts.some(readsOutputs)
+const isKnown = (action: Action): boolean => action.action_type !== 'sequence' || (!action.branches && !action.acts.some(readsOutputs))
 
 function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boolean {
   const is_exact = wordsFor(action, replies, saw.event) === 'exact'

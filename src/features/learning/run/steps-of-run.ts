@@ -17,6 +17,7 @@ import {
   SETTLINGS,
   worthAsking,
   otherDecision,
+  same,
   stratumOfAct,
   withoutForgotten,
 } from './policy.ts'
@@ -197,12 +198,19 @@ function actsOf(answer: AskedAgain): EpisodeAct[] | null {
   }))
 }
 
+/** Dry turns have no outputs: an equal call had one. */
+const withOutputs = (acts: readonly EpisodeAct[], before: readonly EpisodeAct[]): EpisodeAct[] =>
+  acts.map((act) => {
+    const known = before.find((one) => same([one], [act]))
+    return known?.output === undefined ? act : { ...act, output: known.output }
+  })
+
 /** True if the decision is another one now. */
 function settle({ id, answers }: Ask, store: LearnerStore, replies: Replies = 'heard'): boolean {
   const episode = store.episode(id)
   if (!episode) return false
   const other = answers.length < ANSWERS ? null : otherDecision(episode, answers, replies)
-  store.settle(id, other ?? episode.acts)
+  store.settle(id, other ? withOutputs(other, episode.acts) : episode.acts)
   return other !== null
 }
 

@@ -68,9 +68,13 @@ export class Adopting {
 
   /**
    * The id to register it under. Beside an active version a further id follows in the chain, since
-   * the new version was only taught what that one passes on. `known`: it is registered already.
+   * the new version was only taught what that one passes on; one with branches passes nothing on.
+   * `known`: it is registered already.
    */
-  async #place({ name, run_id }: LearnedVersion, hash: string): Promise<{ id: string; known: ReflexVersion | null } | Refused<'invalid'>> {
+  async #place(
+    { name, run_id, branches }: LearnedVersion,
+    hash: string,
+  ): Promise<{ id: string; known: ReflexVersion | null } | Refused<'invalid'>> {
     const { env, scope } = this.#parts
     // Ids are the deployment's, and other scopes decide the same.
     const own = `${name}.${createHash('sha256').update(scope).digest('hex').slice(0, 8)}`
@@ -84,7 +88,7 @@ export class Adopting {
         const why = known.state_reason ?? `it is ${known.state}`
         return { ok: false, reason: 'invalid', detail: `${id}@${known.version} has the same code: ${why}` }
       }
-      if (!versions.some(({ state }) => state === 'active')) return { id, known: null }
+      if (branches || !versions.some(({ state }) => state === 'active')) return { id, known: null }
     }
   }
 

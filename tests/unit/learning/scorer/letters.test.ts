@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { NUMBERS_SOURCE, numbersIn } from '../../../../src/evidence/numbers.ts'
-import { WORDS_SOURCE, wordsOf } from '../../../../src/features/learning/reflexes/facts/text.ts'
+import { wordsOf } from '../../../../src/base/words-of.ts'
+import { WORDS_SOURCE } from '../../../../src/features/learning/reflexes/facts/text.ts'
 import { QuickJsSandbox } from '../../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../../src/reflexes/reflex-context.ts'
 import { sandboxModule } from '../../../support/sandbox-module.ts'

@@ -314,3 +314,74 @@ describe('a sequence', () => {
     expect(did(scope)).toEqual(['a', 'x'])
   })
 })
+
+describe('a sequence with branches', () => {
+  const on = (value: string, ...acts: string[]) =>
+    `{ when: [{ output: 0, path: '/did', one_of: ['${value}'] }], acts: [${acts.join(', ')}] }`
+  const branches = (...branches: string[]) =>
+    `return { action_type: 'sequence', acts: [${act(TEXT)}], branches: [${branches.join(', ')}], consume: true }`
+  const again = act(`'?'`, `, uses: [{ at: '/args/text', output: 0, path: '/did' }]`)
+  const body = branches(on('a', again, act(`'of a'`)), on('b'))
+
+  test.each([
+    ['a', ['a', 'a', 'of a']],
+    ['b', ['b']],
+  ])('does the acts of the one that the output of its first call is for: %s', async (text, expected) => {
+    const { scope, stub } = await acting(body)
+    const event = note(scope, text)
+    const [record] = await sendAndSettle(stub, event)
+    expect(record).toMatchObject({ status: 'completed', outcome: { by: 'reflex' } })
+    expect(did(scope)).toEqual(expected)
+    expect((await entriesOf(stub, 'action-ended'))[0]?.acts).toHaveLength(expected.length)
+    expect(await replayed(scope, event)).toMatchObject(same)
+  })
+
+  test('leaves its event to a turn where no branch is for the output, and nothing failed', async () => {
+    const { id, scope, stub } = await acting(body)
+    behaviours.set(scope, async (_, deps) => deps.call('act', { text: 'z' }))
+    const event = note(scope, 'z')
+    const [record] = await sendAndSettle(stub, event)
+    expect(record).toMatchObject({ outcome: { by: 'turn', result: { did: 'z' } } })
+    // The turn gets the output of the call that was made.
+    expect(did(scope)).toEqual(['z'])
+    expect(await entriesOf(stub, 'action-ended')).toMatchObject([{ status: 'failed', error: /no branch/, acts: [{ status: 'ok' }] }])
+    expect((await stub.metrics()).reflexes.find((one) => one.reflex_id === id)?.metrics).toMatchObject({ fired: 1, failed: 0 })
+    expect(await replayed(scope, event)).toMatchObject(same)
+  })
+
+  test('takes the same branch when the process dies in it', async () => {
+    const dying = branches(on('a', act(`'hang once'`), act(`'of a'`)), on('hang once', act(`'other'`)))
+    const { scope, stub, event } = await deadLetter(dying)
+    await stub.reopen([event.id], 'ops')
+    await until(async () => (await stub.event(event.id))?.ended_at, 'the retried event has its outcome')
+    expect(await stub.event(event.id)).toMatchObject({ outcome: { by: 'reflex' } })
+    expect(did(scope)).toEqual(['a', 'hang once', 'hang once', 'of a'])
+  })
+
+  test('is refused with an act in any branch that is not permitted', async () => {
+    const { scope, stub } = await acting(branches(on('a', act(TEXT)), on('b', `{ action_type: 'call_tool', tool: 'none', args: {} }`)))
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect(did(scope)).toEqual([])
+    expect(await entriesOf(stub, 'reflex-passed')).toMatchObject([{ reason: 'refused', error: expect.stringContaining('tool none') }])
+  })
+
+  test('is compared in shadow mode by what the calls of the turn returned', async () => {
+    const scope = freshScope()
+    const { id } = await write(body, { state: 'shadow', scope })
+    const stub = stubOf(scope)
+    await stub.configure({ reflexes: [{ id }], learning: { mode: 'auto' } }, 'ops')
+    const more: string[] = []
+    behaviours.set(scope, async ({ events }, deps) => {
+      for (const text of [textOf(events.at(-1)!), ...more]) await deps.call('act', { text })
+      return { done: true }
+    })
+    await sendAndSettle(stub, note(scope, 'b'))
+    await sendAndSettle(stub, note(scope, 'z'))
+    more.push('a', 'of a')
+    await sendAndSettle(stub, note(scope, 'a'))
+    await sendAndSettle(stub, note(scope, 'b'))
+    expect((await entriesOf(stub, 'reflex-compared')).map(({ agreed }) => agreed)).toEqual([true, null, true, false])
+    const proven = (await stub.metrics()).reflexes.find((one) => one.reflex_id === id)
+    expect(proven?.certificate?.strata).toMatchObject([{ act: 'act + act + act or nothing' }])
+  })
+})

@@ -17,7 +17,7 @@ export type Condition =
   | { is: 'at_least'; path: ContextPath; minus?: ContextPath; value: number }
   /** `of`: the field of an item; without it the item itself. */
   | { is: 'contains'; path: ContextPath; of?: string; value: string | number | boolean }
-  /** The event has such a field. */
+  /** The event, or an output, has such a field. */
   | { is: 'present'; path: ContextPath }
   /** A word, or two in a row. */
   | { is: 'says'; path: ContextPath; words: string }

@@ -3,12 +3,16 @@ import { NAMING } from '../../../../evidence/novelty.ts'
 import type { Saw } from '../../episode.ts'
 import type { Condition, ContextPath } from './condition.ts'
 import { amountIn, dayOf, MOST_ITEMS, OF_ITEMS, readingAt } from './readings.ts'
-import { beginningOf, wordsOf } from './text.ts'
+import { wordsOf } from '../../../../base/words-of.ts'
+import { beginningOf } from './text.ts'
 
 export const LONGEST_VALUE = 64
 export const MOST_DEPTH = 4
 /** Lists that are read as the numbers of their items. */
 const MOST_LISTS = 16
+
+/** The first name of a path into an output. */
+export const RETURNED = 'returned'
 
 export type Leaf = { path: ContextPath; value: string | number | boolean | null }
 /** `of`: the field of items that are objects. */
@@ -21,6 +25,7 @@ export function leavesOf(saw: Saw): Leaves {
   for (const [name, value] of Object.entries(saw.event)) if (!NAMING.has(name)) collect(value, ['event', name], found)
   if (saw.event.meta?.heard === true) found.leaves.push({ path: ['event', 'meta', 'heard'], value: true })
   collect(saw.scratch, ['scratch'], found)
+  for (const [place, output] of (saw.returned ?? []).entries()) collect(output, [RETURNED, String(place)], found)
   for (const [name, { total, by_type }] of Object.entries(saw.window)) {
     found.leaves.push({ path: ['window', name, 'total'], value: total })
     collect(by_type, ['window', name, 'by_type'], found)
@@ -87,6 +92,8 @@ export function daysOf({ event }: Saw, { leaves }: Leaves): { path: ContextPath;
 /** Calls `visit` with each condition that holds, numbers aside. */
 export function eachFact(saw: Saw, { leaves, lists }: Leaves, visit: (condition: Condition) => void): void {
   for (const name of Object.keys(saw.event)) if (!NAMING.has(name) && name !== 'type') visit({ is: 'present', path: ['event', name] })
+  for (const [place, output] of (saw.returned ?? []).entries())
+    if (isJsonFields(output)) for (const name of Object.keys(output)) visit({ is: 'present', path: [RETURNED, String(place), name] })
   for (const { path, value } of leaves) {
     if (typeof value === 'number') continue
     // A day does not come again: only its distance from another one says something.

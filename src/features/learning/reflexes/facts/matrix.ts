@@ -2,7 +2,7 @@ import type { Episode, Saw } from '../../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
 import { type Condition, type ContextPath, numberKey, pathKey, sumOf } from './condition.ts'
 import type { Steps } from '../../../../base/steps.ts'
-import { daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf } from './facts.ts'
+import { daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf, RETURNED } from './facts.ts'
 import { repeatsOf } from './repeats.ts'
 
 /** Which conditions hold in which episodes. */
@@ -23,16 +23,20 @@ const MOST_PAIRS = 40
 const MOST_COUNTED_PAIRS = 5000
 /** Numbers of one event that are paired: the first ones. */
 const MOST_PAIRED = 10
+/** Numbers of outputs that are paired with numbers of the event. */
+const MOST_RETURNED = 5
 const MOST_THRESHOLDS = 16
 const MOST_PAIR_THRESHOLDS = 4
 const MOST_CONDITIONS = 80_000
 /** Episodes, or features, of one step. */
 const STEP = 100
 
-/** Reads the episodes twice, so that only conditions that recur are held. */
-export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
+type IsAsked = (condition: Condition) => boolean
+
+/** Reads the episodes twice, so that only asked conditions that recur are held. */
+export function* matrixOf(episodes: readonly Episode[], isAsked: IsAsked = () => true): Steps<Matrix> {
   const size = episodes.length
-  const { counts, numbers, pairs } = yield* countFacts(episodes)
+  const { counts, numbers, pairs } = yield* countFacts(episodes, isAsked)
   const differences = differencesOf(pairs, size)
   // The key of the field itself, which may be a number as well.
   const amounts = new Map([...numbers.values()].flatMap((one) => (one.path[0] === 'amount' ? [[pathKey(one.path.slice(1)), one]] : [])))
@@ -57,7 +61,8 @@ export function* matrixOf(episodes: readonly Episode[]): Steps<Matrix> {
     ...numbers,
     ...differences.map(({ path, minus, values }) => [numberKey({ path, minus }), { path, minus, values }] as const),
   ])
-  const features = yield* withoutTwins([...kept.values(), ...(yield* thresholds(asked, size))])
+  const bounds = (yield* thresholds(asked, size)).filter(({ condition }) => isAsked(condition))
+  const features = yield* withoutTwins([...kept.values(), ...bounds])
   const many = [...asked].flatMap(([key, { values }]): [string, Float64Array][] =>
     new Set(values).size > MOST_THRESHOLDS + 1 ? [[key, values]] : [],
   )
@@ -77,7 +82,9 @@ const numbersIn = (saw: Saw, leaves: Leaves) => keyed([...leaves.leaves, ...read
 
 /** The numbers of the event itself, two by two, and its dates. */
 function pairsIn(saw: Saw, leaves: Leaves): Pair[] {
-  const own = leaves.leaves.filter(({ path: [first], value }) => first === 'event' && typeof value === 'number')
+  const isNumberOf = (part: string) => (one: Leaf) => one.path[0] === part && typeof one.value === 'number'
+  const returned = leaves.leaves.filter(isNumberOf(RETURNED)).slice(0, MOST_RETURNED)
+  const own = [...returned, ...leaves.leaves.filter(isNumberOf('event'))]
   const read = readingsOf(saw, leaves).filter(({ path: [, part], value }) => part === 'event' && typeof value === 'number')
   return [twoByTwo([...own, ...read]), twoByTwo(daysOf(saw, leaves))].flat()
 }
@@ -135,7 +142,7 @@ function asAmounts<Of extends { path: ContextPath; support: number }>(
   return found
 }
 
-function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numbers: Numbers; pairs: Pair[] }> {
+function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<{ counts: Counts; numbers: Numbers; pairs: Pair[] }> {
   const counts: Counts = new Map()
   const paths = new Map<string, { path: ContextPath; support: number }>()
   const mixed = new Set<string>()
@@ -143,11 +150,15 @@ function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numb
   for (const [index, { saw }] of episodes.entries()) {
     if (index % STEP === 0) yield
     const leaves = leavesOf(saw)
-    for (const { key, path } of numbersIn(saw, leaves)) countOne(paths, key, { most: MOST_CONDITIONS, of: { path } })
+    for (const { key, path } of numbersIn(saw, leaves))
+      if (isAsked({ is: 'at_least', path, value: 1 })) countOne(paths, key, { most: MOST_CONDITIONS, of: { path } })
     for (const { path, value } of leaves.leaves)
       if ((typeof value === 'string' || typeof value === 'boolean') && mixed.size < MOST_CONDITIONS) mixed.add(pathKey(path))
-    for (const pair of pairsIn(saw, leaves)) countOne(pairs, numberKey(pair), { most: MOST_COUNTED_PAIRS, of: pair })
-    eachFact(saw, leaves, (condition) => countOne(counts, keyOf(condition), { most: MOST_CONDITIONS, of: { condition } }))
+    for (const pair of pairsIn(saw, leaves))
+      if (isAsked({ is: 'at_least', ...pair, value: 1 })) countOne(pairs, numberKey(pair), { most: MOST_COUNTED_PAIRS, of: pair })
+    eachFact(saw, leaves, (condition) => {
+      if (isAsked(condition)) countOne(counts, keyOf(condition), { most: MOST_CONDITIONS, of: { condition } })
+    })
   }
   const often = mostOf(asAmounts(paths, mixed), MOST_NUMBERS)
   const numbers = often.map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length) }] as const)

@@ -3,7 +3,8 @@ import type { Condition, ContextPath } from '../facts/condition.ts'
 import { NAMING } from '../../../../evidence/novelty.ts'
 import { isAskedItem, type Leaf, leavesOf, LONGEST_VALUE, MOST_DEPTH } from '../facts/facts.ts'
 import { MOST_ITEMS } from '../facts/readings.ts'
-import { WORDS_SOURCE, wordsOf } from '../facts/text.ts'
+import { wordsOf } from '../../../../base/words-of.ts'
+import { WORDS_SOURCE } from '../facts/text.ts'
 
 /** A piece in words. `spells`: some letters in a row of a word, whose ends are spaces. */
 export type PieceName = Exclude<Condition, { is: 'at_least' } | { is: 'begins' }> | { is: 'spells'; path: ContextPath; letters: string }

@@ -1,0 +1,131 @@
+import type { Json } from '../../../base/json.ts'
+import type { Episode } from '../episode.ts'
+import {
+  type AtLeast,
+  conditionCode,
+  type Condition,
+  type ContextPath,
+  type Literal,
+  pathCode,
+  pathKey,
+  valueAt,
+} from './facts/condition.ts'
+import { leavesOf, LONGEST_VALUE, RETURNED } from './facts/facts.ts'
+import { spanOf } from './facts/ranges.ts'
+import { isReading, SUM_PLACES } from './facts/readings.ts'
+import { quote } from './facts/text.ts'
+import { LEAST_EACH, listCode, MOST_VALUES } from './guards.ts'
+
+/** Code of the questions of a branch: `given` of the event, `when` of the outputs. */
+export type BranchTests = { given: readonly string[]; when: readonly string[] }
+
+/** Values of outputs that a branch keeps to. */
+const MOST_GUARDED = 12
+const OF_EVENT: ReadonlySet<string | undefined> = new Set(['event', 'scratch'])
+
+const isOfEvent = (path: ContextPath): boolean => OF_EVENT.has(isReading(path) ? path[1] : path[0]) || path[0] === 'before'
+const isLength = (path: ContextPath): boolean => path.at(-1) === 'length'
+const isReturned = ([first]: ContextPath): boolean => first === RETURNED
+
+/** True if code can ask it of the event, or an action of an output. */
+export function isExpressible(condition: Condition): boolean {
+  if (condition.is === 'says') return isReturned(condition.path) && !condition.words.startsWith('^')
+  if (condition.is !== 'equal' && condition.is !== 'present' && condition.is !== 'at_least') return false
+  if (isReturned(condition.path) && isLength(condition.path))
+    return condition.is === 'at_least' && !condition.minus && condition.value === 1
+  const paths = [condition.path, ...('minus' in condition && condition.minus ? [condition.minus] : [])]
+  const isEither = paths.every((path) => isReturned(path) || isOfEvent(path))
+  return isEither && (paths.length === 1 || paths.filter(isReturned).length === 1)
+}
+
+/**
+ * The questions of a rule, and that the outputs are as in the decisions that taught it: their
+ * numbers in the ranges of these, and values that are few none but these.
+ */
+export function branchTests(literals: readonly Literal[], own: readonly Episode[]): BranchTests {
+  const isOfOutputs = ({ condition }: Literal): boolean =>
+    ('path' in condition && isReturned(condition.path)) || ('minus' in condition && condition.minus !== undefined)
+  const outputs = literals.filter(isOfOutputs)
+  const numbers = outputs.flatMap(({ condition }) => ('minus' in condition && condition.minus ? [condition.path, condition.minus] : []))
+  return {
+    given: [
+      ...literals.filter((literal) => !isOfOutputs(literal)).map((literal) => conditionCode(literal, new Map())),
+      ...numbers.filter((path) => !isReturned(path)).map((path) => `typeof ${pathCode(path)} === 'number'`),
+    ],
+    when: merged([...outputs.map(testOf), ...guardsOf(own, literals)]),
+  }
+}
+
+/** A test of a part of an output, such as `at_least` with the code `5`. */
+type Test = { path: ContextPath; test: string; code: string }
+
+function testOf({ condition, holds }: Literal): Test {
+  if (condition.is === 'present') return { path: condition.path, test: 'present', code: String(holds) }
+  if (condition.is === 'equal') return { path: condition.path, test: holds ? 'one_of' : 'none_of', code: listCode([condition.value]) }
+  if (condition.is === 'says') return { path: condition.path, test: holds ? 'says' : 'says_none', code: listCode([condition.words]) }
+  const { path, minus, value } = condition as AtLeast
+  if (isLength(path)) return { path: path.slice(0, -1), test: 'empty', code: String(!holds) }
+  if (!minus) return { path, test: holds ? 'at_least' : 'below', code: String(value) }
+  // The number of the event is known in code.
+  return isReturned(path)
+    ? { path, test: 'at_least', code: shifted(minus, value) }
+    : { path: minus, test: 'at_most', code: shifted(path, -value) }
+}
+
+const shifted = (path: ContextPath, by: number): string =>
+  by === 0 ? pathCode(path) : `Number((${pathCode(path)} ${by < 0 ? '-' : '+'} ${Math.abs(by)}).toFixed(${SUM_PLACES}))`
+
+function guardsOf(own: readonly Episode[], literals: readonly Literal[]): Test[] {
+  const [first] = own
+  if (!first) return []
+  const fixed = new Set(literals.flatMap(({ condition, holds }) => (condition.is === 'equal' && holds ? [pathKey(condition.path)] : [])))
+  const paths = leavesOf(first.saw)
+    .leaves.map(({ path }) => path)
+    .filter((path) => isReturned(path) && !isLength(path))
+  return paths
+    .filter((path) => !fixed.has(pathKey(path)))
+    .flatMap((path) =>
+      guardOf(
+        path,
+        own.map(({ saw }) => valueAt(saw, path) as Json | undefined),
+      ),
+    )
+    .slice(0, MOST_GUARDED)
+}
+
+function guardOf(path: ContextPath, values: readonly (Json | undefined)[]): Test[] {
+  if (values.every((value) => typeof value === 'number')) {
+    const span = spanOf(values.map((value) => [value]))
+    return span === null
+      ? []
+      : [
+          { path, test: 'at_least', code: String(span[0]) },
+          { path, test: 'at_most', code: String(span[1]) },
+        ]
+  }
+  const codes = Map.groupBy(values, (value) => JSON.stringify(value))
+  const isFew = codes.size <= MOST_VALUES && [...codes.values()].every(({ length }) => length >= LEAST_EACH)
+  const isValue = (value: Json | undefined): boolean =>
+    value === null || typeof value === 'boolean' || (typeof value === 'string' && value.length <= LONGEST_VALUE)
+  if (!isFew || !values.every(isValue)) return []
+  return [{ path, test: 'one_of', code: listCode([...codes.keys()].sort().map((text) => JSON.parse(text) as Json)) }]
+}
+
+/** Joins the tests of a place to one condition, as far as they differ in kind. */
+function merged(tests: readonly Test[]): string[] {
+  const found: { path: ContextPath; tests: Map<string, string> }[] = []
+  for (const { path, test, code } of tests) {
+    const known = found.find((one) => pathKey(one.path) === pathKey(path) && !one.tests.has(test))
+    if (known) known.tests.set(test, code)
+    else if (!found.some((one) => pathKey(one.path) === pathKey(path) && one.tests.get(test) === code))
+      found.push({ path, tests: new Map([[test, code]]) })
+  }
+  return found.map(({ path: [, place = '0', ...path], tests: own }) => {
+    const told = Array.from(own, ([test, code]) => `${test}: ${code}`)
+    return `{ output: ${place}, path: ${pointerCode(path)}, ${told.join(', ')} }`
+  })
+}
+
+/** A JSON pointer (RFC 6901), in code. Its slashes stand as they are. */
+export const pointerCode = (path: readonly string[]): string =>
+  quote(path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')).replaceAll(String.raw`\u002f`, '/')

@@ -1,0 +1,213 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Json, JsonFields } from '../../../src/base/json.ts'
+import { parseAction, type SequenceAct } from '../../../src/contract/action.ts'
+import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
+import { actsOfAction } from '../../../src/features/learning/episodes/decided.ts'
+import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
+import { actsOnPath } from '../../../src/reflexes/sequence.ts'
+import { jsonHash } from '../../../src/base/hash.ts'
+import { assertProperty } from '../../support/property.ts'
+import { actions, actionsOnEach } from './run-learned.ts'
+import { call, episode } from './histories.ts'
+
+const looked = (name: string, input: JsonFields, output: Json): EpisodeAct => ({ ...(call(name, input)[0] as EpisodeAct), output })
+const draw = (index: number, salt = 1): number => (Number.parseInt(jsonHash([index, salt]).slice(0, 8), 16) + 0.5) / 2 ** 32
+
+type Order = { index: number; wanted: number; free: number }
+const orderOf = (index: number): Order => ({
+  index,
+  wanted: 1 + Math.floor(draw(index) * 40),
+  free: Math.floor(draw(index + 1, 7) * 60),
+})
+/** The model looks the stock up, and reserves what is there. */
+function ordered({ index, wanted, free }: Order): Episode {
+  const sku = `k${index % 300}`
+  return episode(index, { type: 'order', sku, wanted }, [
+    looked('stock_of', { sku }, { sku, free }),
+    ...call(free >= wanted ? 'reserve' : 'backorder', { sku, units: wanted }),
+  ])
+}
+const orders = Array.from({ length: 400 }, (_, index) => ordered(orderOf(index)))
+
+type Looking = { event?: JsonFields; output: Json; acts: EpisodeAct[] }
+const lookups = (count: number, one: (index: number) => Looking): Episode[] =>
+  Array.from({ length: count }, (_, index) => {
+    const { event = {}, output, acts } = one(index)
+    const id = `x${index % 90}`
+    return episode(index, { type: 'asked', id_of: id, ...event }, [looked('look', { id }, output), ...acts])
+  })
+const asked = episode(9000, { type: 'asked', id_of: 'x7' }, [])
+
+/** The tools that a learned action calls after its look-up returned this; null: it leaves it. */
+async function after(episodes: Episode[], output: Json, event = asked): Promise<string[] | null> {
+  const [action, ...others] = await actions(episodes, event)
+  expect(others).toEqual([])
+  if (action === undefined) return null
+  const parsed = parseAction(action)
+  if (!parsed.ok || parsed.action.action_type !== 'sequence') throw new Error(`no sequence: ${JSON.stringify(parsed)}`)
+  const acts = actsOnPath(parsed.action, [output])
+  return acts && acts.slice(1).map((act: SequenceAct) => (act.action_type === 'call_tool' ? act.tool : act.action_type))
+}
+
+describe('a decision that depends on what its first call returned', () => {
+  test('is learned with a branch for each way to continue', async () => {
+    const action = (await actions(orders, episode(9000, { type: 'order', sku: 'k9', wanted: 12 }, [])))[0] as { acts: unknown }
+    expect(action).toMatchObject({
+      action_type: 'sequence',
+      acts: [{ action_type: 'call_tool', tool: 'stock_of', args: { sku: 'k9' } }],
+      branches: expect.arrayContaining([
+        expect.objectContaining({ acts: [{ action_type: 'call_tool', tool: 'reserve', args: { sku: 'k9', units: 12 } }] }),
+        expect.objectContaining({ acts: [{ action_type: 'call_tool', tool: 'backorder', args: { sku: 'k9', units: 12 } }] }),
+      ]),
+    })
+  })
+
+  test.each<[number, number, string[] | null]>([
+    [12, 30, ['reserve']],
+    [12, 12, ['reserve']],
+    [12, 11, ['backorder']],
+    [12, 5, ['backorder']],
+    [12, 900, null],
+    [12, -5, null],
+  ])('compares a number of the event with one of the output: %i wanted, %i free', async (wanted, free, tools) => {
+    const event = episode(9000, { type: 'order', sku: 'k9', wanted }, [])
+    expect(await after(orders, { sku: 'k9', free }, event)).toEqual(tools)
+  })
+
+  test('has the name of its acts with all branches, and needs the rights of all', () => {
+    const { reflexes } = learnReflexes(orders)
+    expect(reflexes).toMatchObject([{ names: ['stock_of + backorder or reserve'], branches: true, by: 'rules' }])
+    expect(reflexes[0]?.acts.map(({ name }) => name).sort()).toEqual(['backorder', 'reserve', 'stock_of'])
+    expect(reflexes[0]?.title).toMatch(/^Stock of the sku, then by what was returned /)
+  })
+
+  test('by a value, keeps to the values that it was taught', async () => {
+    const plans = ['free', 'pro', 'max']
+    const episodes = lookups(300, (index) => {
+      const plan = plans[Math.floor(draw(index) * 3)] ?? ''
+      return { output: { plan, ok: true }, acts: plan === 'free' ? call('mail', {}) : plan === 'pro' ? call('ticket', {}) : [] }
+    })
+    expect(await after(episodes, { plan: 'free', ok: true })).toEqual(['mail'])
+    expect(await after(episodes, { plan: 'pro', ok: true })).toEqual(['ticket'])
+    expect(await after(episodes, { plan: 'max', ok: true })).toEqual([])
+    expect(await after(episodes, { plan: 'new', ok: true })).toBeNull()
+    expect(await after(episodes, { plan: 'free', ok: false })).toBeNull()
+    expect(await after(episodes, { error: 'down' })).toBeNull()
+    expect(await after(episodes, null)).toBeNull()
+  })
+
+  test('by a list that has items or none', async () => {
+    const episodes = lookups(300, (index) => {
+      const hits = Array.from({ length: draw(index) < 0.5 ? 0 : 1 + (index % 3) }, (_, at) => ({ id: index * 10 + at }))
+      return { output: { hits }, acts: hits.length === 0 ? call('open', {}) : call('comment', { id: hits[0]?.id ?? 0 }) }
+    })
+    expect(await after(episodes, { hits: [] })).toEqual(['open'])
+    expect(await after(episodes, { hits: [{ id: 5 }] })).toEqual(['comment'])
+    expect(await after(episodes, {})).toBeNull()
+  })
+
+  test('by the words of a text', async () => {
+    const episodes = lookups(300, (index) =>
+      draw(index) < 0.5
+        ? { output: `Host web-${index} answered in ${index % 90} ms`, acts: [] }
+        : { output: `Host web-${index} timed out`, acts: call('restart', {}) },
+    )
+    expect(await after(episodes, 'Host web-7 answered in 8 ms')).toEqual([])
+    expect(await after(episodes, 'HOST db-1 TIMED OUT!')).toEqual(['restart'])
+    expect(await after(episodes, 'connection refused')).toBeNull()
+  })
+
+  test('by a field that is there or not', async () => {
+    const episodes = lookups(300, (index) =>
+      draw(index) < 0.5 ? { output: { customer: { id: index } }, acts: call('greet', {}) } : { output: {}, acts: call('create', {}) },
+    )
+    expect(await after(episodes, { customer: { id: 5 } })).toEqual(['greet'])
+    expect(await after(episodes, {})).toEqual(['create'])
+  })
+
+  test('by the event and the output together', async () => {
+    const episodes = lookups(600, (index) => {
+      const [amount, score] = [Math.floor(draw(index) * 1000), Math.floor(draw(index, 3) * 100) / 100]
+      return { event: { amount }, output: { score }, acts: score >= 0.5 && amount >= 500 ? call('review', {}) : call('pass', {}) }
+    })
+    const of = (amount: number) => episode(9000, { type: 'asked', id_of: 'x7', amount }, [])
+    expect(await after(episodes, { score: 0.8 }, of(800))).toEqual(['review'])
+    expect(await after(episodes, { score: 0.2 }, of(800))).toEqual(['pass'])
+    expect(await after(episodes, { score: 0.8 }, of(100))).toEqual(['pass'])
+  })
+
+  test('passes on what was returned to the calls of its branch', async () => {
+    const episodes = lookups(300, (index) => {
+      const [customer, is_new] = [`c${index}`, draw(index) < 0.5]
+      return { output: { customer, is_new }, acts: call(is_new ? 'welcome' : 'renew', { customer }) }
+    })
+    const parsed = parseAction((await actions(episodes, asked))[0])
+    const done = parsed.ok ? actsOfAction(parsed.action, [{ customer: 'c77', is_new: true }]) : []
+    expect(done).toMatchObject([{ name: 'look' }, { name: 'welcome', input: { customer: 'c77' } }])
+  })
+
+  test('is not learned where what was returned says nothing, is masked, or is not known', () => {
+    const by = (output: (index: number, side: string) => Json | undefined) =>
+      learnReflexes(
+        Array.from({ length: 300 }, (_, index) => {
+          const side = draw(index) < 0.5 ? 'left' : 'right'
+          const first = { ...looked('look', { id: `x${index % 90}` }, null), output: output(index, side) }
+          return episode(index, { type: 'asked', id_of: `x${index % 90}` }, [first, ...call(side, {})])
+        }),
+      ).reflexes
+    expect(by((index) => ({ n: Math.floor(draw(index, 11) * 100) }))).toEqual([])
+    expect(by((_, side) => ({ side: `[masked ${side}]` as Json }))).not.toEqual([])
+    expect(by(() => ({ side: '[redacted]' }))).toEqual([])
+    expect(by(() => undefined)).toEqual([])
+  })
+
+  test('is taught by no single stranger', () => {
+    const episodes = orders.map((one) => ({ ...one, source: 'one' }))
+    expect(learnReflexes(episodes).reflexes).toEqual([])
+    expect(learnReflexes(episodes, { trusted: new Set(['one']) }).reflexes).toHaveLength(1)
+  })
+
+  test('where it was decided otherwise now and then, is worth asking about', () => {
+    const wrong = new Set([33, 120, 290, 355])
+    const episodes = orders.map((one, index) => {
+      const { wanted, free } = orderOf(index)
+      return wrong.has(index) ? ordered({ index, wanted, free: free >= wanted ? -1 : 99 }) : one
+    })
+    const noisy = episodes.map((one, index) => ({
+      ...one,
+      acts: [...(orders[index]?.acts.slice(0, 1) ?? []), ...one.acts.slice(1)],
+    }))
+    const { disputed } = learnReflexes(noisy)
+    for (const index of wrong) expect(disputed).toContain(`e${index}`)
+  })
+
+  test('continues as was decided, or not at all', () =>
+    assertProperty(
+      'learning/branches: as decided',
+      fc.asyncProperty(
+        fc.record({ cut: fc.integer({ min: -20, max: 80 }), of: fc.constantFrom('value', 'number', 'difference'), seed: fc.nat(999) }),
+        async ({ cut, of, seed }) => {
+          const episodes = lookups(240, (index) => {
+            const [own, other] = [Math.floor(draw(index + seed) * 100), Math.floor(draw(index + seed, 5) * 100)]
+            const holds = of === 'value' ? own % 3 === 0 : of === 'number' ? other >= cut : other - own >= cut
+            const output = of === 'value' ? { state: own % 3 === 0 ? 'open' : 'shut', n: other } : { n: other }
+            return { event: { own }, output, acts: call(holds ? 'yes' : 'no', {}) }
+          })
+          const found = await actionsOnEach(episodes, episodes)
+          let taken = 0
+          for (const [index, { acts }] of episodes.entries())
+            for (const action of found[index] ?? []) {
+              const parsed = parseAction(action)
+              if (!parsed.ok || parsed.action.action_type !== 'sequence') throw new Error('it is a sequence')
+              const path = actsOnPath(parsed.action, [acts[0]?.output as Json])
+              if (path === null) continue
+              taken += 1
+              expect(path.map((act) => 'tool' in act && act.tool)).toEqual(acts.map(({ name }) => name))
+            }
+          expect(taken).toBeGreaterThan(found.some((all) => all.length > 0) ? episodes.length * 0.7 : -1)
+        },
+      ),
+      { numRuns: 12 },
+    ))
+})
