@@ -69,13 +69,16 @@ type Flaw = { path: PropertyKey[]; message: string }
  */
 function flawsOf(issue: z.core.$ZodIssue): Flaw[] {
   if (issue.code !== 'invalid_union') return [{ path: issue.path, message: messageOf(issue) }]
-  const meant = issue.errors.filter((issues) => issues.length > 0 && issues.every(({ path }) => path.length > 0))
+  const meant = issue.errors.filter((issues) => issues.length > 0 && issues.every((one) => one.path.length > 0 || isBound(one)))
   const [only] = meant
   if (only && meant.length === 1) return only.flatMap(flawsOf).map(({ path, message }) => ({ path: [...issue.path, ...path], message }))
   if (issue.message !== UNNAMED || issue.errors.length === 0) return [{ path: issue.path, message: issue.message }]
   const choices = new Set(issue.errors.flatMap(choicesOf))
   return [{ path: issue.path, message: choices.size === 0 ? issue.message : `must be one of ${[...choices].join(', ')}` }]
 }
+
+/** A value of another size has the type of the alternative. */
+const isBound = ({ code }: z.core.$ZodIssue): boolean => code === 'too_big' || code === 'too_small'
 
 /** Zod's own message for a union. */
 const UNNAMED = 'Invalid input'

@@ -151,7 +151,9 @@ describe('a value that fits no alternative', () => {
     [z.strictObject({ every_s: z.number() }), z.strictObject({ cron: z.string().min(9) })],
     'a timer has every_s or cron',
   )
+  const several = z.union([z.strictObject({ id: z.string() }), z.array(z.strictObject({ id: z.string() })).max(1)])
   test.each([
+    [several, [{ id: 'a' }, { id: 'b' }], '', expect.stringContaining('<=1')],
     [choice, 'sometimes', '', 'must be one of "queue", "drop", an object'],
     [choice, { later: 1 }, '', 'must be one of "queue", "drop", an object with debounce'],
     [choice, { debounce: { quiet_ms: 0 } }, 'debounce.quiet_ms', expect.stringContaining('>=1')],
