@@ -13,7 +13,7 @@ const intro = `# The manifest of a skill
 
 A manifest is one JSON object of at most 128 kB. Unknown fields are refused. Bold fields are required; the others have a default or may be
 absent. \`GET /v1/skills/schema\` returns the same as JSON Schema, for editors and generators; [skills.md](skills.md) has a complete example.
-Registration checks more than the schema can say, such as templates that refer to later steps, and reports all errors at once.
+Registration checks more than the schema can say, such as templates that refer to later steps, or an \`activation\` by which no cue can score, and reports all errors at once.
 `
 
 /** A table for each object: its own fields, then the fields of the objects in it. */
