@@ -42,6 +42,15 @@ test('a reused call, which has no start in the log, is complete', () => {
   expect(types).toEqual(['TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', 'TOOL_CALL_RESULT'])
 })
 
+test('a call that begins again after a crash has an id of its own', () => {
+  const began = entry({ kind: 'effect-started', ...call, input: {}, cause: { by: 'ops' } })
+  const over = entry({ kind: 'effect-ended', ...call, input: {}, status: 'ok', output: 7, error: null })
+  const ids = eventsOf([began, over, began, over]).flatMap(({ type, toolCallId }) =>
+    type === 'TOOL_CALL_START' || type === 'TOOL_CALL_RESULT' ? [toolCallId] : [],
+  )
+  expect(ids).toEqual(['f-1', 'f-1', 'f-1:2', 'f-1:2'])
+})
+
 test('a run ends with no step open, and nothing follows its end', () => {
   const types = eventsOf([entry({ kind: 'turn-started', turn_id: 't-1' }), ended(), ended()]).map(({ type }) => type)
   expect(types).toEqual(['STEP_STARTED', 'STEP_FINISHED', 'RUN_FINISHED'])

@@ -33,7 +33,8 @@ export class RunEvents {
   readonly #run: AgUiRun
   readonly #shows_work: boolean
   readonly #steps = new Set<string>()
-  readonly #calls = new Set<string>()
+  /** The number of times that each call began: a client takes the id of a call once. */
+  readonly #calls = new Map<string, number>()
   readonly #interrupts: Interrupt[] = []
   readonly #texts = new Texts()
   /** The answer of a turn that is not known to be of the run. */
@@ -189,8 +190,9 @@ export class RunEvents {
     return delta.length > 0 ? [{ type: 'STATE_DELTA', delta }] : []
   }
 
-  #call({ effect_id: toolCallId, tool: toolCallName, input }: { effect_id: string; tool: string; input?: unknown }): UiEvent[] {
-    this.#calls.add(toolCallId)
+  #call({ effect_id, tool: toolCallName, input }: { effect_id: string; tool: string; input?: unknown }): UiEvent[] {
+    this.#calls.set(effect_id, (this.#calls.get(effect_id) ?? 0) + 1)
+    const toolCallId = this.#callId(effect_id)
     return [
       { type: 'TOOL_CALL_START', toolCallId, toolCallName },
       { type: 'TOOL_CALL_ARGS', toolCallId, delta: JSON.stringify(input ?? {}) },
@@ -198,10 +200,17 @@ export class RunEvents {
     ]
   }
 
+  /** A call that a crash interrupted may begin again. */
+  #callId(effect_id: string): string {
+    const times = this.#calls.get(effect_id) ?? 1
+    return times === 1 ? effect_id : `${effect_id}:${times}`
+  }
+
   #result(entry: Extract<LogEntry, { kind: 'effect-ended' }>): UiEvent[] {
-    const { effect_id: toolCallId, status, output, error } = entry
+    const { effect_id, status, output, error } = entry
     // A reused effect did not start.
-    const call = this.#calls.has(toolCallId) ? [] : this.#call(entry)
+    const call = this.#calls.has(effect_id) ? [] : this.#call(entry)
+    const toolCallId = this.#callId(effect_id)
     const content = JSON.stringify(error === null ? (output ?? null) : { status, error })
     return [...call, { type: 'TOOL_CALL_RESULT', messageId: `${toolCallId}:result`, toolCallId, role: 'tool', content }]
   }
