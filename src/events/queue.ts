@@ -6,6 +6,7 @@ import { newBatchId, noteQueued, postponeBatches } from '../store/queued.ts'
 import { QUICK_MS, storeOf } from '../store/store.ts'
 import { byteLength } from '../base/json.ts'
 import { TooLate, withDeadline } from '../base/deadline.ts'
+import { inTurns } from '../base/in-turns.ts'
 import { limits } from '../base/limits.ts'
 import { backoff, pauses } from '../base/backoff.ts'
 import { consumeOutcomes, outcomesIn, packAnswers } from './outcomes.ts'
@@ -336,6 +337,25 @@ type Taken = 'accepted' | 'full' | 'failed'
 /** A scope that gives no answer for so long keeps the events of others in its batch no longer. */
 const ACCEPT_MS = 30_000
 
+/**
+ * A thousand new scopes that are called at once keep a process from all else for ten seconds.
+ * Senders take turns: who sends few events does not wait for all of one who sends many.
+ */
+const TURNS = {
+  ownerOf: ([, [part]]: [string, ScopePart[]]) => part?.events[0]?.meta?.sender ?? '',
+  at_once: 16,
+  most_ms: 250,
+  rest: serveOthers,
+}
+
+/**
+ * A runtime looks at its connections once no timer is due. The first may be due when the further
+ * work of the scopes is over: a later one is not.
+ */
+async function serveOthers(): Promise<void> {
+  for (let nth = 0; nth < 3; nth += 1) await scheduler.wait(1)
+}
+
 /** The deliveries of one batch, and what the scopes have answered. */
 class Delivery {
   readonly #env: Env
@@ -354,7 +374,7 @@ class Delivery {
 
   async all(parts: readonly ScopePart[]): Promise<Returned[]> {
     const scopes = Array.from(Map.groupBy(parts, ({ scope }) => scope))
-    const returned = (await Promise.all(scopes.map(([, group]) => this.#deliver(group)))).flat()
+    const returned = (await inTurns(scopes, ([, group]) => this.#deliver(group), TURNS)).flat()
     const has_notes = this.#env.REFLEX_QUEUE_NOTES !== 'off'
     const lost = await this.#pack(has_notes ? [...new Set(parts.flatMap(({ batch }) => batch ?? []))] : [])
     const gone = new Set(returned.map(({ message, scope }) => `${message.id} ${scope}`))

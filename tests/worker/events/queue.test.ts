@@ -186,6 +186,29 @@ describe('the consumer', () => {
     expect(sent).toHaveLength(1)
   })
 
+  test('a sender of many scopes has few of them called at once, and another sender has the next turn', async () => {
+    const called: string[] = []
+    let [open, most] = [0, 0]
+    const accept = async (events: Note[]) => {
+      called.push(events[0]?.scope ?? '')
+      open += 1
+      most = Math.max(most, open)
+      await scheduler.wait(5)
+      open -= 1
+      return { ok: true, receipts: [] }
+    }
+    const many = Array.from({ length: 200 }, (_, index) => note(`many/${index}`, 'a'))
+    const bodies = [
+      { events: many, batch: '7', sender: 'meter-7' },
+      { events: [note('lone/1', 'b')], batch: '8', sender: 'lone' },
+    ]
+    const slow = Object.assign({}, env, { SCOPE: { getByName: () => ({ accept }) } })
+    expect((await deliver('reflex-events', bodies, 1, slow)).explicitAcks).toHaveLength(2)
+    expect(new Set(called).size).toBe(201)
+    expect(most).toBeLessThanOrEqual(16)
+    expect(called.indexOf('lone/1')).toBe(1)
+  })
+
   test('a scope that gives no answer keeps neither the events nor the outcomes of others in its batch', async () => {
     const [fine, silent] = [freshScope(), freshScope()]
     let calls = 0
