@@ -10,6 +10,6 @@ export const controlPlaneVariables = {
 export const LIMITED = 'test/controlled-limited'
 export const limits = {
   REFLEX_CONTROL_PLANE_APPROVAL: 'effects',
-  REFLEX_CONTROL_PLANE_TOOLS: 'act, undo_*',
+  REFLEX_CONTROL_PLANE_TOOLS: 'act, undo_*, http.*',
   REFLEX_CONTROL_PLANE_SCOPES: `${LIMITED}/*,${LIMITED}-too/*`,
 }

@@ -3,6 +3,7 @@ import type { SessionPorts } from '../../../skills/session/ports.ts'
 import { controlPlaneOf } from '../client/client.ts'
 import { NO_VERDICTS, Verdicts, type KeptVerdicts } from '../client/verdicts.ts'
 import { pushApproval, pushRefusal } from '../../../skills/gate/pushed.ts'
+import { onlyReads } from '../../../tools/define-tool.ts'
 import type { Skilled } from '../../../engine/skills/wiring.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 
@@ -38,7 +39,10 @@ export function policyOf({ env, scope, database, unit, settings, toolbox, skill_
     if (!skill) return verdicts.of(asked, placeOf(settings()))
     const refusal = pushRefusal(env, scope, skill.manifest)
     if (refusal !== null) return { verdict: 'deny', reason: refusal, asked_at: null, cached: false }
-    const approval = pushApproval(env, skill.manifest, (tool) => toolbox.all[tool]?.repeatable === true)
+    const approval = pushApproval(env, skill.manifest, (tool) => {
+      const found = toolbox.forPlan(tool)
+      return found.ok && onlyReads(found.definition)
+    })
     const verdict = await verdicts.of(asked, placeOf(settings()))
     return approval === null ? verdict : { ...verdict, approval }
   }

@@ -13,7 +13,7 @@ import {
   prepareControlPlane,
   stateThere,
 } from '../../../support/control-plane.ts'
-import { CONTROLLED, LIMITED } from '../../../support/control-plane-variables.ts'
+import { CONTROL_HOST, CONTROLLED, LIMITED } from '../../../support/control-plane-variables.ts'
 import { call, callWith, scopePath } from '../../../support/http.ts'
 import { did } from '../../../support/reflex-chain.ts'
 import { freshId } from '../../../support/reflexes.ts'
@@ -296,6 +296,16 @@ describe('what a deployment lets the skills of its control plane do', () => {
     expect(did(scope)).toEqual([])
     await call(`/v1/approvals/${asked.approval_id}/approve`, { method: 'POST' })
     await until(async () => did(scope).length === 2, 'the approved run is over')
+  })
+
+  test.each([
+    ['runs with an HTTP tool that gets', 'GET', { approval_id: null, decision: { verdict: 'allow' } }],
+    ['waits for a person with an HTTP tool that posts', 'POST', { status: 'needs_approval' }],
+  ] as const)('%s', async (_what, method, expected) => {
+    const http_tools = [{ name: 'http.look', description: 'looks', method, url: `https://${CONTROL_HOST}/look` }]
+    const plan = { ...twoSteps('x').plan, idempotence_key: 'look', steps: [{ tool: 'http.look' }] }
+    const { scope, id } = await pushed({ settings: { http_tools, allowed_hosts: [CONTROL_HOST] }, plan })
+    expect(await propose(scope, id)).toMatchObject(expected)
   })
 
   test.each([
