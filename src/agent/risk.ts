@@ -2,6 +2,7 @@ import { actsIn, readsOutputs, toolCallOf, withoutOutputs, type Action } from '.
 import { CALLER_TOOL } from '../contract/model-asked.ts'
 import { risks, type Risk } from '../contract/risk.ts'
 import { riskOf } from '../reflexes/promotion.ts'
+import { onlyReads } from '../tools/define-tool.ts'
 import type { Toolbox } from './toolbox.ts'
 
 export type RiskTools = Pick<Toolbox, 'all' | 'keyOf' | 'isFinal'>
@@ -19,7 +20,7 @@ export function riskIn(toolbox: RiskTools, action: Action): Risk {
   const call = toolCallOf(action)
   if (!call) return riskOf(action, { keyed: false, undoable: false })
   const keyed = (toolbox.keyOf(call.tool, call.args)?.idempotence_key ?? null) !== null
-  const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === call.tool)
+  const undoable = onlyReads(toolbox.all[call.tool] ?? {}) || Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === call.tool)
   const handed_over = call.tool.startsWith(CALLER_TOOL) && !toolbox.isFinal(call.tool)
   return riskOf(action, { keyed, undoable: undoable || handed_over })
 }

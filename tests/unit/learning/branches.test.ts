@@ -8,10 +8,17 @@ import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
 import { actsOnPath } from '../../../src/reflexes/sequence.ts'
 import { jsonHash } from '../../../src/base/hash.ts'
 import { assertProperty } from '../../support/property.ts'
+import { atOnce } from '../../../src/base/steps.ts'
+import { type Fires, foreseeInSteps } from '../../../src/features/learning/run/foresee.ts'
+import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
+import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
+import { runReflex } from '../../../src/reflexes/run-reflex.ts'
+import { sandboxModule } from '../../support/sandbox-module.ts'
 import { actions, actionsOnEach } from './run-learned.ts'
 import { call, episode } from './histories.ts'
 
 const looked = (name: string, input: JsonFields, output: Json): EpisodeAct => ({ ...(call(name, input)[0] as EpisodeAct), output })
+const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
 const draw = (index: number, salt = 1): number => (Number.parseInt(jsonHash([index, salt]).slice(0, 8), 16) + 0.5) / 2 ** 32
 
 type Order = { index: number; wanted: number; free: number }
@@ -160,6 +167,21 @@ describe('a decision that depends on what its first call returned', () => {
     expect(by((_, side) => ({ side: `[masked ${side}]` as Json }))).not.toEqual([])
     expect(by(() => ({ side: '[redacted]' }))).toEqual([])
     expect(by(() => undefined)).toEqual([])
+  })
+
+  test('is foreseen by what the calls of each later decision returned', () => {
+    const fires: Fires = ({ key, code }, saw) => runReflex(sandbox, { hash: key, code }, { ...sampleContext, ...saw }).action
+    const foreseen = (episodes: Episode[]) =>
+      atOnce(foreseeInSteps(episodes, { agreement: 0.95 }, { fires, lessons: new Map() })).map(({ agreed }) => agreed)
+    const agreed = foreseen(orders)
+    expect(agreed.length).toBeGreaterThan(150)
+    expect(new Set(agreed)).toEqual(new Set([true]))
+    // Another call than the branch of its output, and decisions whose outputs nobody knows.
+    const other = ordered({ index: 390, wanted: 10, free: 2 })
+    const wrong = { ...other, acts: [...other.acts.slice(0, 1), ...call('reserve', { sku: 'k90', units: 10 })] }
+    expect(foreseen([...orders.slice(0, 390), wrong]).at(-1)).toBe(false)
+    const unknown = orders.map((one, index) => (index < 200 ? one : { ...one, acts: one.acts.map(({ output: _output, ...act }) => act) }))
+    expect(foreseen(unknown)).toEqual([])
   })
 
   test('is taught by no single stranger', () => {

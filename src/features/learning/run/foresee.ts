@@ -1,11 +1,12 @@
 import { countSigns, signsOf } from '../../../evidence/branches.ts'
 import { actNameOf } from '../../../contract/act-name.ts'
-import { readsOutputs, type Action } from '../../../contract/action.ts'
+import type { Action } from '../../../contract/action.ts'
 import { type Agreement, DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 import type { Teacher } from '../../../contract/certificate.ts'
 import { wordsFor, type Replies } from '../../../contract/words.ts'
 import { fnv1a } from '../../../base/fnv1a.ts'
-import { canonicalJson } from '../../../base/json.ts'
+import { canonicalJson, type Json } from '../../../base/json.ts'
+import { actsOnPath, needsOutput } from '../../../reflexes/sequence.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { teacherChange } from '../../../evidence/certificate.ts'
 import type { Foreseen, ForeseenAct } from '../../../contract/certificate.ts'
@@ -67,8 +68,8 @@ export function* foreseeInSteps(
       if (known === undefined) yield
       const fired = known === undefined ? fireIn(lesson, episode, fires) : known
       lesson.fired.set(episode.id, fired)
-      if (fired === null) continue
-      found.push({ index, reflex: fired.id, action: fired.action, agreed: agrees(fired.action, episode, options.replies ?? 'heard') })
+      const agreed = fired && agrees(fired.action, episode, options.replies ?? 'heard')
+      if (fired !== null && agreed !== null) found.push({ index, reflex: fired.id, action: fired.action, agreed })
     }
   }
   for (const key of lessons.keys()) if (!used.has(key)) lessons.delete(key)
@@ -83,19 +84,24 @@ const lessonOf = (key: string, { reflexes }: { reflexes: readonly LearnedReflex[
 function fireIn({ programs }: Lesson, { saw }: Episode, fires: Fires): { id: string; action: Action } | null {
   for (const program of programs) {
     const action = fires(program, saw)
-    if (action !== null) return isKnown(action) ? { id: program.id, action } : null
+    if (action !== null) return { id: program.id, action }
   }
   return null
 }
 
-/** Outputs that an act uses are known once it is done. */
-const isKnown = (action: Action): boolean => action.action_type !== 'sequence' || (!action.branches && !action.acts.some(readsOutputs))
-
-function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boolean {
+/** Null if the sequence has no branch for the outputs of the decision, or if these are not known. */
+function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boolean | null {
   const is_exact = wordsFor(action, replies, saw.event) === 'exact'
+  const decided = is_exact ? acts : withoutWords(acts)
+  const outputs = decided.map(({ output }) => output as Json | undefined)
   const of = (all: readonly EpisodeAct[]): string =>
     canonicalJson((is_exact ? all : withoutWords(all)).map(({ kind, name, input }) => ({ kind, name, input })))
-  return of(actsOfAction(action)) === of(acts)
+  if (of(actsOfAction(action, outputs)) === of(decided)) return true
+  if (action.action_type !== 'sequence') return false
+  const { branches: _branches, ...first } = action
+  const isBegun = of(actsOfAction(first, outputs)) === of(decided.slice(0, first.acts.length))
+  const isKnown = outputs.every((output, place) => output !== undefined || !needsOutput(action, place))
+  return isKnown && !(isBegun && actsOnPath(action, outputs) === null) ? false : null
 }
 
 const STEP = 100
