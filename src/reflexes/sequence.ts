@@ -73,7 +73,7 @@ function isWithin(value: Json | undefined, { at_least, above, at_most, below }: 
 }
 
 /** True if a text has these words in a row. */
-const isSaid = (value: Json | undefined, words: string): boolean =>
+export const isSaid = (value: unknown, words: string): boolean =>
   typeof value === 'string' && spacedWords(value).includes(spacedWords(words))
 
 const spacedWords = (text: string): string => ` ${wordsOf(text).slice(1).join(' ')} `

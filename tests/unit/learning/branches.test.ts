@@ -104,6 +104,15 @@ describe('a decision that depends on what its first call returned', () => {
     expect(await after(episodes, null)).toBeNull()
   })
 
+  test('asks for a value of few by its name alone', async () => {
+    const episodes = lookups(300, (index) =>
+      draw(index) < 0.5 ? { output: { state: 'past_due' }, acts: call('remind', {}) } : { output: { state: 'active' }, acts: [] },
+    )
+    expect((await actions(episodes, asked))[0]).toMatchObject({
+      branches: expect.arrayContaining([{ when: [{ output: 0, path: '/state', one_of: ['active'] }], acts: [] }]),
+    })
+  })
+
   test('by a list that has items or none', async () => {
     const episodes = lookups(300, (index) => {
       const hits = Array.from({ length: draw(index) < 0.5 ? 0 : 1 + (index % 3) }, (_, at) => ({ id: index * 10 + at }))

@@ -13,6 +13,7 @@ import {
 import { leavesOf, LONGEST_VALUE, RETURNED } from './facts/facts.ts'
 import { spanOf } from './facts/ranges.ts'
 import { isReading, SUM_PLACES } from './facts/readings.ts'
+import { isSaid } from '../../../reflexes/sequence.ts'
 import { quote } from './facts/text.ts'
 import { LEAST_EACH, listCode, MOST_VALUES } from './guards.ts'
 
@@ -52,9 +53,18 @@ export function branchTests(literals: readonly Literal[], own: readonly Episode[
       ...literals.filter((literal) => !isOfOutputs(literal)).map((literal) => conditionCode(literal, new Map())),
       ...numbers.filter((path) => !isReturned(path)).map((path) => `typeof ${pathCode(path)} === 'number'`),
     ],
-    when: merged([...outputs.map(testOf), ...guardsOf(own, literals)]),
+    when: merged([...outputs.filter((literal) => !isImplied(literal, own)).map(testOf), ...guardsOf(own, literals)]),
   }
 }
+
+/** True for words that each of the few values has which a guard keeps to. */
+function isImplied({ condition, holds }: Literal, own: readonly Episode[]): boolean {
+  if (condition.is !== 'says' || !holds) return false
+  const values = valuesAt(condition.path, own)
+  return guardOf(condition.path, values).length > 0 && values.every((value) => isSaid(value, condition.words))
+}
+
+const valuesAt = (path: ContextPath, own: readonly Episode[]) => own.map(({ saw }) => valueAt(saw, path) as Json | undefined)
 
 /** A test of a part of an output, such as `at_least` with the code `5`. */
 type Test = { path: ContextPath; test: string; code: string }
