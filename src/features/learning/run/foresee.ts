@@ -89,7 +89,7 @@ function fireIn({ programs }: Lesson, { saw }: Episode, fires: Fires): { id: str
   return null
 }
 
-/** Null if the sequence has no branch for the outputs of the decision, or if these are not known. */
+/** Null if the outputs of the decision are for no branch of the sequence, or not known. */
 function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boolean | null {
   const is_exact = wordsFor(action, replies, saw.event) === 'exact'
   const decided = is_exact ? acts : withoutWords(acts)
