@@ -24,7 +24,7 @@ copyFileSync(path.join(packageFolder, 'src/reflexes/engine/sandbox.wasm'), path.
 inlineMigrations('migrations/scope')
 const files = readdirSync(dist, { recursive: true, encoding: 'utf8' })
 const declarations = files.filter((file) => file.endsWith('.d.ts'))
-for (const file of declarations) rewrite(file, (text) => tabbed(compiledNames(text)))
+for (const file of declarations) rewrite(file, (text) => tabbed(compiledNames(isInner(file) ? withoutComments(text) : text)))
 for (const file of files) if (file.endsWith('.js')) rewrite(file, (text) => tabbed(text, templatesOf(text)))
 const needed = declarationsOf(Object.values(exported.exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types])))
 for (const file of declarations) if (!needed.has(path.join(dist, file))) rmSync(path.join(dist, file))
@@ -46,6 +46,15 @@ function inlineMigrations(folder: string): void {
 
 function isEmpty(file: string): boolean {
   return readFileSync(path.join(dist, file), 'utf8').trim() === 'export {};'
+}
+
+/** True for what runs a scope, whose names no entry exports: editors show nobody its comments. */
+function isInner(file: string): boolean {
+  return /^src\/(?:engine|kernel|store|traces)\//.test(file)
+}
+
+function withoutComments(text: string): string {
+  return text.replaceAll(/^[ \t]*\/\*\*[\s\S]*?\*\/\n/gm, '')
 }
 
 function rewrite(file: string, change: (text: string) => string): void {
