@@ -1,4 +1,4 @@
-export type Turns<Item> = {
+export type InTurns<Item> = {
   /** Names the owner. Owners take turns, however many items one of them has. */
   ownerOf: (item: Item) => string
   /** Items of one portion. */
@@ -13,7 +13,7 @@ export type Turns<Item> = {
 export async function inTurns<Item, Value>(
   items: readonly Item[],
   work: (item: Item) => Promise<Value>,
-  { ownerOf, at_once, most_ms, rest }: Turns<Item>,
+  { ownerOf, at_once, most_ms, rest }: InTurns<Item>,
 ): Promise<Value[]> {
   const due = alternated(items, ownerOf)
   const begun: Promise<Value>[] = []
