@@ -69,7 +69,7 @@ type Group = { acts: readonly ActTemplate[]; classes: readonly number[] }
 function groupsIn(classes: readonly DecisionClass[], byClass: readonly HeldOut[]): Group[] {
   const open = classes.flatMap(({ acts }, own) => {
     const { n, agreed } = byClass[own] ?? NONE
-    return acts[0]?.kind === 'tool' && agreed < n * PREDICTED ? [own] : []
+    return acts[0]?.kind === 'tool' && (n < LEAST_PREDICTED || agreed < n * PREDICTED) ? [own] : []
   })
   const groups = Map.groupBy(open, (own) => canonicalJson(jsonOf(classes[own]?.acts[0])))
   return [...groups.values()].flatMap((own) =>
