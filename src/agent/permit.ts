@@ -86,6 +86,8 @@ function answering(action: Action, { questions }: DecisionAsked): Permission {
  */
 function inOrder(sequence: Sequence, asked: PermitQuestion): Permission {
   const { acts, branches = [] } = sequence
+  if (sequence.any_order && (branches.length > 0 || acts.some(readsOutputs)))
+    return refused('a sequence whose acts may be in any order has neither branches nor acts that use outputs')
   // Its caller makes the calls, and their outputs come with another request.
   if (branches.length > 0 && isModelAsked(asked.event)) return refused('an answer to a request to a model has no branches')
   const longest = acts.length + Math.max(0, ...branches.map((branch) => branch.acts.length))

@@ -119,6 +119,10 @@ const sequence = actionType('sequence', {
     .max(MOST_ACTS)
     .optional()
     .describe('What follows is the first branch whose conditions hold. If none does, the event takes the slow path.'),
+  any_order: z
+    .boolean()
+    .optional()
+    .describe('Its acts do not depend on each other: it agrees with a decision that has them in any order. Not with outputs or branches.'),
 })
 export const actionSchema = z.discriminatedUnion('action_type', [...alone.options, sequence])
 export type Action = z.infer<typeof actionSchema>

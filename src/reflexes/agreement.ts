@@ -70,7 +70,7 @@ type Comparing = ComparisonTerms & { keyOf: KeyOf }
  * with branches takes none.
  */
 export function sequenceAgrees(
-  { acts: own, branches }: Sequence,
+  { acts: own, branches, any_order = false }: Sequence,
   { acts: decided }: Decision,
   { before = 0, ...terms }: Comparing & { before?: number },
 ): boolean | null {
@@ -80,11 +80,12 @@ export function sequenceAgrees(
   const made = decided.map((act, place) => ({ act, place }))
   const acts = words === 'none' ? withoutWords(made, ({ act }) => act.act === 'reply') : made
   if (branches) return branchAgrees({ own, branches, wished }, decided, { acts, before, ...terms })
-  if (alone) return acts.length === wished.length ? fits(wished, acts, terms) : false
+  const compare = any_order ? fitsInAnyOrder : fits
+  if (alone) return acts.length === wished.length ? compare(wished, acts, terms) : false
   let found = 0
   let unknown = false
   for (let from = 0; from + wished.length <= acts.length && found <= before;) {
-    const fit = fits(wished, acts.slice(from, from + wished.length), terms)
+    const fit = compare(wished, acts.slice(from, from + wished.length), terms)
     unknown ||= fit === null
     found += fit === true ? 1 : 0
     from += fit === true ? wished.length : 1
@@ -95,13 +96,13 @@ export function sequenceAgrees(
 }
 
 type Branched = { own: readonly SequenceAct[]; branches: readonly SequenceBranch[]; wished: readonly Placed[] }
-type Made = { act: Act; place: number }
+type MadeAct = { act: Act; place: number }
 
 /** Compares the path that the outputs of the decision's own calls lead to. */
 function branchAgrees(
   { own, branches, wished }: Branched,
   decided: readonly Act[],
-  { acts, before, ...terms }: Comparing & { acts: readonly Made[]; before: number },
+  { acts, before, ...terms }: Comparing & { acts: readonly MadeAct[]; before: number },
 ): boolean | null {
   const last = terms.alone === true ? 0 : acts.length - wished.length
   for (let from = 0; from <= last; from += 1) {
@@ -193,6 +194,16 @@ function fits(
     }
   }
   return unknown ? null : true
+}
+
+/** An act for each, which is the same or says words where any will do. */
+function fitsInAnyOrder(own: readonly Placed[], decided: readonly MadeAct[], terms: Comparing): boolean {
+  const left = [...decided]
+  return own.every((wish) => {
+    const at = left.findIndex((one) => fits([wish], [one], terms) === true)
+    if (at >= 0) left.splice(at, 1)
+    return at >= 0
+  })
 }
 
 /** True if the act could be this action with other values. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { jsonHash } from '../../../src/base/hash.ts'
 import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { learnReflexes, type ReflexLearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
@@ -157,5 +158,41 @@ describe('a model that makes several calls', () => {
     )
     expect(reflexes.filter(({ acts }) => acts.some(({ name }) => name === 'assign'))).toEqual([])
     expect(refused.map(({ reason }) => reason).join()).toContain('masked in the log')
+  })
+})
+
+describe('a model that makes the same calls in several orders', () => {
+  const both = (index: number, order = draw(index) < 0.7): EpisodeAct[] => {
+    const [fan, tell] = [call('fan', { room: `r${index % 5}` }), call('tell', { room: `r${index % 5}` })]
+    return order ? [...fan, ...tell] : [...tell, ...fan]
+  }
+  const draw = (index: number): number => Number.parseInt(jsonHash(index).slice(0, 8), 16) / 2 ** 32
+  const hot = (index: number) => draw(index + 5000) < 0.5
+  const reading = (index: number) => ({ type: 'reading', room: `r${index % 5}`, state: hot(index) ? 'hot' : 'cold' })
+
+  test('teaches one decision, whose acts may be in any order', async () => {
+    const episodes = history(400, (index) => [reading(index), hot(index) ? both(index) : []])
+    const fresh = episode(9000, { type: 'reading', room: 'r3', state: 'hot' }, [])
+    expect(await actions(episodes, fresh)).toMatchObject([
+      { action_type: 'sequence', acts: [{ tool: 'fan' }, { tool: 'tell' }], any_order: true },
+    ])
+    expect(learnReflexes(episodes).disputed).toEqual([])
+  })
+
+  test('teaches the orders that its events tell apart', async () => {
+    const episodes = history(400, (index) => [reading(index), both(index, hot(index))])
+    const of = (state: string) => actions(episodes, episode(9000, { type: 'reading', room: 'r3', state }, []))
+    expect(await of('hot')).toMatchObject([{ acts: [{ tool: 'fan' }, { tool: 'tell' }] }])
+    expect(await of('cold')).toMatchObject([{ acts: [{ tool: 'tell' }, { tool: 'fan' }] }])
+    expect(JSON.stringify([await of('hot'), await of('cold')])).not.toContain('any_order')
+  })
+
+  test('teaches nothing of orders where a call uses what another one returned', () => {
+    const episodes = history(400, (index) => {
+      const first = { ...(call('open', { room: `r${index % 5}` })[0] as EpisodeAct), output: { id: `t${index}` } }
+      const [second = first] = call('close', { id: `t${index}` })
+      return [reading(index), hot(index) ? (draw(index) < 0.7 ? [first, second] : [second, first]) : []]
+    })
+    for (const { code } of learnReflexes(episodes).reflexes) expect(code).not.toContain('any_order')
   })
 })

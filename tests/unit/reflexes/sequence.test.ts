@@ -157,6 +157,7 @@ describe('a sequence and a decision', () => {
       { when: [{ output: 0, path: '/n', below: 3 }], acts: [] },
     ],
   }
+  const any: Sequence = { ...sequence(called({ a: 1 }), called({ b: 2 }), called({ a: 1 })), any_order: true }
   const returned = (n: number): ComparisonTerms => ({ alone: true, outputs: { 0: { n } } })
 
   test.each<[string, Action, Act[], ComparisonTerms, boolean | null]>([
@@ -196,6 +197,10 @@ describe('a sequence and a decision', () => {
       { outputs: { 1: { n: 7 } } },
       true,
     ],
+    ['its acts in any order', any, [made({ b: 2 }), made({ a: 1 }), made({ a: 1 })], { alone: true }, true],
+    ['an act that it has twice made once', any, [made({ b: 2 }), made({ a: 1 }), made({ b: 2 })], { alone: true }, false],
+    ['an act less, in any order', any, [made({ b: 2 }), made({ a: 1 })], { alone: true }, false],
+    ['its acts in any order after those of others', any, [made({ a: 9 }), made({ a: 1 }), made({ a: 1 }), made({ b: 2 })], {}, true],
     ['another first call, with an unknown output', later, [made({ a: 2 }), made({ id: 5 })], { alone: true }, false],
   ])('with %s', (_, action, acts, terms, expected) => expect(agreed(action, acts, terms)).toBe(expected))
 

@@ -29,6 +29,7 @@ const takenCode = (value: string, taken: Taken): string =>
 
 /** The acts of a decision, and the events that a program leaves to others. */
 export type Acting = Pick<DecisionClass, 'acts' | 'leaves'> & {
+  anyOrder: boolean
   spans: readonly TextSpans[]
   fields: readonly FieldSpan[]
   guards: readonly RuleGuard[]
@@ -56,7 +57,7 @@ const spanCode = (span: NumberRange | 'any'): string => (span === 'any' ? 'null'
 export const exampleLines = (examples: readonly string[]): string[] =>
   examples.map((example) => `//   ${quote(example.length > LONGEST_EXAMPLE ? `${example.slice(0, LONGEST_EXAMPLE)}…` : example)}`)
 
-export function actCode({ acts, taken, leaves, spans, fields, guards, branches }: Acting, name = 'act'): string {
+export function actCode({ acts, taken, leaves, anyOrder, spans, fields, guards, branches }: Acting, name = 'act'): string {
   const { names, lines } = slotsCode({ acts, taken }, 'null')
   const named = branches.map((branch, place) => ({ branch, called: `${name}Branch${place + 1}` }))
   const called = named.map(({ called }) => `...${called}(context)`).join(', ')
@@ -65,7 +66,7 @@ export function actCode({ acts, taken, leaves, spans, fields, guards, branches }
     ...[...guards.map(guardCode), ...fields.map(fieldCode), ...spans.map(spansCode)].map((line) => `  ${line}`),
     ...lines,
     ...(named.length > 0 ? [`  const branches = [${called}]`, '  if (branches.length === 0) return null'] : []),
-    `  return ${decisionCode({ acts, leaves, branches }, names)}`,
+    `  return ${decisionCode({ acts, leaves, anyOrder, branches }, names)}`,
     '}',
   ].join('\n')
   return [own, ...named.map(({ branch, called }) => branchCode(branch, called))].join('\n\n')
@@ -133,7 +134,10 @@ const shiftedCode = (field: string, plus: number): string =>
 
 type SlotNames = ReadonlyMap<ReplySlot, string>
 
-function decisionCode({ acts, leaves, branches }: Pick<Acting, 'acts' | 'leaves' | 'branches'>, names: SlotNames): string {
+function decisionCode(
+  { acts, leaves, anyOrder, branches }: Pick<Acting, 'acts' | 'leaves' | 'anyOrder' | 'branches'>,
+  names: SlotNames,
+): string {
   const [first, ...others] = acts
   // An event leaves the context as it does after a turn: later turns would do its acts again.
   // A reply answers its event.
@@ -142,7 +146,11 @@ function decisionCode({ acts, leaves, branches }: Pick<Acting, 'acts' | 'leaves'
   if (!first) return `{ action_type: 'ignore', reason: 'such events were left alone'${consume} }`
   if (others.length === 0 && branches.length === 0) return `{ ${actionCode(first, names)}${consume} }`
   const lines = acts.map((act) => `    { ${actionCode(act, names)} },`)
-  return [`{ action_type: 'sequence', acts: [`, ...lines, `  ]${branches.length > 0 ? ', branches' : ''}${consume} }`].join('\n')
+  return [
+    `{ action_type: 'sequence', acts: [`,
+    ...lines,
+    `  ]${branches.length > 0 ? ', branches' : ''}${anyOrder ? ', any_order: true' : ''}${consume} }`,
+  ].join('\n')
 }
 
 // oxlint-disable-next-line typescript/consistent-return -- the switch is exhaustive

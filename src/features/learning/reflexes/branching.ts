@@ -1,4 +1,4 @@
-import { canonicalJson, jsonText, jsonValue, type Json } from '../../../base/json.ts'
+import { canonicalJson, type Json } from '../../../base/json.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { MOST_ACTS } from '../../../contract/action.ts'
 import { BY_OUTPUT } from '../contract/decision-words.ts'
@@ -6,28 +6,16 @@ import type { Episode } from '../episode.ts'
 import { and, type Bits, bitsIn, bitsOf, count, indexesOf } from './facts/bits.ts'
 import { type Matrix, matrixOf } from './facts/matrix.ts'
 import { isExpressible } from './branch-tests.ts'
-import {
-  type ActTemplate,
-  type BranchRule,
-  type Classes,
-  type DecisionClass,
-  type LearnedBranch,
-  valueOf,
-  withReturned,
-} from './classes.ts'
+import { type ActTemplate, type BranchRule, type DecisionClass, type LearnedBranch, valueOf, withReturned } from './classes.ts'
 import { errorsOfRules } from './bounds.ts'
 import { type HeldOut, heldOut, NONE, OLDER, type PreparedEpisodes } from './judge.ts'
+import { type JudgedEpisodes, keyOfTemplate, LEAST_PREDICTED, type Merged, unpredicted, withMerged } from './merging.ts'
 import { coveredBy, type Rule, rulesFor } from './rules.ts'
 import type { Crowd } from './sources.ts'
 
-/** Classes of which events predict less may depend on what their first acts return. */
-const PREDICTED = 0.8
-/** Predictions that a branch needs: the decision is proven with all of its branches. */
-const LEAST_PREDICTED = 10
 /** Rules of all branches: an action has so many. */
 const MOST_RULES = MOST_ACTS
 
-type Judged = { prepared: PreparedEpisodes; byClass: readonly HeldOut[] }
 /** The bound that a decision has to prove. */
 type BoundOf = (decision: DecisionClass) => number
 
@@ -44,46 +32,39 @@ type Branched = {
  * Makes one decision of all that begin with the same calls, where events do not separate how they
  * continue: what these calls returned chooses its branch.
  */
-export function* withBranches(episodes: readonly Episode[], { prepared, byClass }: Judged, boundOf: BoundOf): Steps<Branched> {
-  const { classes } = prepared
+export function* withBranches(episodes: readonly Episode[], judged: JudgedEpisodes, boundOf: BoundOf): Steps<Branched> {
+  const { prepared } = judged
   const found: LearnedBranching[] = []
   const disputed: number[] = []
-  for (const group of groupsIn(classes.classes, byClass)) {
+  for (const group of groupsIn(judged)) {
     const tried = yield* branchingOf(episodes, { prepared, group, boundOf })
     disputed.push(...tried.disputed)
     if (tried.branches.length > 0) found.push(tried)
   }
   if (found.length === 0) return { branched: null, disputed }
-  const merged = mergedClasses(classes, found)
-  const first = merged.classes.length - found.length
-  const fair = merged.classes.map(
-    (decision, own) => prepared.fair[classes.classes.indexOf(decision)] ?? prepared.fair[found[own - first]?.group[0] ?? 0]!,
-  )
-  const refined = (judged: HeldOut, own: number): HeldOut => refinedBy(judged, found[own - first]?.predicted)
-  return { branched: { prepared: { ...prepared, classes: merged, fair }, refined }, disputed }
+  const merged = withMerged(prepared, found.map(mergedOf(prepared)))
+  const first = merged.classes.classes.length - found.length
+  const refined = (held: HeldOut, own: number): HeldOut => refinedBy(held, found[own - first]?.predicted)
+  return { branched: { prepared: merged, refined }, disputed }
 }
 
 type Group = { acts: readonly ActTemplate[]; classes: readonly number[] }
 
 /** The classes that are not predicted, by the calls with which they begin. */
-function groupsIn(classes: readonly DecisionClass[], byClass: readonly HeldOut[]): Group[] {
-  const open = classes.flatMap(({ acts }, own) => {
-    const { n, agreed } = byClass[own] ?? NONE
-    return acts[0]?.kind === 'tool' && (n < LEAST_PREDICTED || agreed < n * PREDICTED) ? [own] : []
-  })
-  const groups = Map.groupBy(open, (own) => canonicalJson(jsonOf(classes[own]?.acts[0])))
+function groupsIn(judged: JudgedEpisodes): Group[] {
+  const { classes } = judged.prepared.classes
+  const open = unpredicted(judged, ([act]) => act?.kind === 'tool')
+  const groups = Map.groupBy(open, (own) => keyOfTemplate(classes[own]?.acts[0]))
   return [...groups.values()].flatMap((own) =>
     own.length < 2 ? [] : [{ acts: sharedActs(own.map((one) => classes[one]?.acts ?? [])), classes: own }],
   )
 }
 
-const jsonOf = (template: unknown): Json => jsonValue(jsonText(template) ?? 'null') as Json
-
 /** The calls that all of these begin with. */
 function sharedActs(all: readonly (readonly ActTemplate[])[]): readonly ActTemplate[] {
   const [first = []] = all
   const isShared = (act: ActTemplate, place: number): boolean =>
-    act.kind === 'tool' && all.every((acts) => canonicalJson(jsonOf(acts[place])) === canonicalJson(jsonOf(act)))
+    act.kind === 'tool' && all.every((acts) => keyOfTemplate(acts[place]) === keyOfTemplate(act))
   const end = first.findIndex((act, place) => !isShared(act, place))
   return end < 0 ? first : first.slice(0, end)
 }
@@ -222,16 +203,12 @@ function judgeBranches(learned: readonly Learned[], { seen, prepared: { classes 
   return { predicted, byClass }
 }
 
-/** The classes with one for each branching, in place of those that it has as branches. */
-function mergedClasses({ classes, of, refused }: Classes, found: readonly LearnedBranching[]): Classes {
-  const gone = new Set(found.flatMap(({ group }) => group))
-  const kept = [...classes.keys()].filter((own) => !gone.has(own))
-  const placed = new Map(kept.map((own, place) => [own, place]))
-  const merged = Int32Array.from(of, (own) => placed.get(own) ?? -1)
-  const added = found.map(({ group, acts, branches, members }, place): DecisionClass => {
-    for (const index of members) merged[index] = kept.length + place
+/** Makes a decision that replaces those which are its branches. */
+const mergedOf =
+  ({ classes: { classes } }: PreparedEpisodes) =>
+  ({ group, acts, branches, members }: LearnedBranching): Merged => {
     const own = group.flatMap((one) => classes[one] ?? [])
-    return {
+    const decision: DecisionClass = {
       key: keyOf(acts),
       acts,
       branches,
@@ -240,9 +217,8 @@ function mergedClasses({ classes, of, refused }: Classes, found: readonly Learne
       unheardAlone: false,
       leaves: own.every(({ leaves }) => leaves),
     }
-  })
-  return { classes: [...kept.flatMap((own) => classes[own] ?? []), ...added], of: merged, refused }
-}
+    return { group, decision, members }
+  }
 
 /** The key of a decision by its first acts, which stays when it gets another branch. */
 function keyOf(acts: readonly ActTemplate[]): string {

@@ -39,6 +39,8 @@ export type DecisionClass = {
   unheardAlone: boolean
   /** Its events leave the context, as they did after each turn that decided so. */
   leaves: boolean
+  /** Its acts were in several orders. */
+  anyOrder?: boolean
   /** The decisions that follow its acts, by what these returned. */
   branches?: readonly LearnedBranch[]
 }

@@ -3,6 +3,7 @@ import { agreementFor, DEFAULT_AGREEMENT, type Agreement } from '../../../contra
 import { errorsOfRules } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { withBranches } from './branching.ts'
+import { withAnyOrder } from './merging.ts'
 import { type Classes, classesOf, type DecisionClass, nameOf } from './classes.ts'
 import {
   type HeldOut,
@@ -138,15 +139,21 @@ type Judged = {
   isTable: boolean
 }
 
-/** Decisions with branches are tried where events do not tell decisions apart that begin alike. */
-function* judgedBest(episodes: readonly Episode[], prepared: PreparedEpisodes, agreement: Agreement): Steps<Judged> {
-  const plain = yield* judgedWith(prepared, agreement)
+/** Tries decisions in any order, and with branches, where events do not tell decisions apart. */
+function* judgedBest(episodes: readonly Episode[], read: PreparedEpisodes, agreement: Agreement): Steps<Judged> {
+  const first = yield* judgedWith(read, agreement)
+  const ordered = withAnyOrder({ prepared: read, byClass: bestOf(first) })
+  const plain = betterOf(first, ordered && (yield* judgedWith(ordered, agreement)))
+  const { prepared } = plain
   const bound = (decision: DecisionClass): number => agreementFor(agreement, nameOf(decision))
   const { branched, disputed } = yield* withBranches(episodes, { prepared, byClass: bestOf(plain) }, bound)
-  const judged = branched && (yield* judgedWith(branched.prepared, agreement, branched.refined))
-  const best = judged && shareOf(bestOf(judged)) > shareOf(bestOf(plain)) + BETTER ? judged : plain
+  const best = betterOf(plain, branched && (yield* judgedWith(branched.prepared, agreement, branched.refined)))
   return { ...best, rules: { ...best.rules, disputed: [...best.rules.disputed, ...disputed] } }
 }
+
+/** The one with merged decisions has to take clearly more. */
+const betterOf = (plain: Judged, merged: Judged | null): Judged =>
+  merged && shareOf(bestOf(merged)) > shareOf(bestOf(plain)) + BETTER ? merged : plain
 
 const bestOf = ({ isTable, together, byRules }: Judged): readonly HeldOut[] => (isTable ? together : byRules)
 

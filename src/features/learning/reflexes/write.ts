@@ -41,6 +41,7 @@ type RuleProgram = {
   acts: readonly ActTemplate[]
   taken: Acting['taken']
   leaves: boolean
+  anyOrder: boolean
   branches: readonly CodeBranch[]
   rules: readonly ShownRule[]
 }
@@ -48,7 +49,7 @@ type RuleProgram = {
 const WIDTH = 110
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, branches, rules: taught }: RuleProgram): Steps<string> {
+function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, anyOrder, branches, rules: taught }: RuleProgram): Steps<string> {
   const rules = taught.map((rule) => ({ ...rule, literals: needed(rule.literals, guards, fields) }))
   const conditions = rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
   const paths = new Map(
@@ -64,7 +65,7 @@ function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, branches
     ...fields.map(fieldCode),
     ...rulesCode(rules, texts, paths),
   ]
-  const own = actCode({ acts, taken, leaves, branches, spans, fields: [], guards: [] })
+  const own = actCode({ acts, taken, leaves, anyOrder, branches, spans, fields: [], guards: [] })
   return joined([
     title.map((line) => `// ${line}`).join('\n'),
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
@@ -267,6 +268,7 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
     acts: decision.acts,
     taken: yield* slotsTaken(decision.acts, taught),
     leaves: decision.leaves,
+    anyOrder: decision.anyOrder === true,
     branches: yield* codeBranchesOf(decision, episodes),
     rules,
   })
@@ -333,6 +335,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
       acts: decision.acts,
       taken: yield* slotsTaken(decision.acts, members),
       leaves: decision.leaves,
+      anyOrder: decision.anyOrder === true,
       branches: yield* codeBranchesOf(decision, episodes),
       spans: yield* textSpansIn(members, asked.texts),
       fields: yield* fieldSpansOf(members, asked.isNumber, (path) => !asked.isNumber(path)),

@@ -94,8 +94,11 @@ function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boole
   const is_exact = wordsFor(action, replies, saw.event) === 'exact'
   const decided = is_exact ? acts : withoutWords(acts)
   const outputs = decided.map(({ output }) => output as Json | undefined)
-  const of = (all: readonly EpisodeAct[]): string =>
-    canonicalJson((is_exact ? all : withoutWords(all)).map(({ kind, name, input }) => ({ kind, name, input })))
+  const is_any = action.action_type === 'sequence' && action.any_order === true
+  const of = (all: readonly EpisodeAct[]): string => {
+    const keys = (is_exact ? all : withoutWords(all)).map(({ kind, name, input }) => canonicalJson({ kind, name, input }))
+    return (is_any ? keys.sort() : keys).join()
+  }
   if (of(actsOfAction(action, outputs)) === of(decided)) return true
   if (action.action_type !== 'sequence') return false
   const { branches: _branches, ...first } = action

@@ -365,6 +365,14 @@ describe('a sequence with branches', () => {
     expect(await entriesOf(stub, 'reflex-passed')).toMatchObject([{ reason: 'refused', error: expect.stringContaining('tool none') }])
   })
 
+  test('or with an act that uses an output has its own order', async () => {
+    const using = act(`'?'`, `, uses: [{ at: '/args/text', output: 0, path: '/did' }]`)
+    const { scope, stub } = await acting(`return { action_type: 'sequence', acts: [${act(TEXT)}, ${using}], any_order: true }`)
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect(did(scope)).toEqual([])
+    expect(await entriesOf(stub, 'reflex-passed')).toMatchObject([{ reason: 'refused', error: expect.stringContaining('any order') }])
+  })
+
   test('is compared in shadow mode by what the calls of the turn returned', async () => {
     const scope = freshScope()
     const { id } = await write(body, { state: 'shadow', scope })

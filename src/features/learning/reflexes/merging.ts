@@ -1,0 +1,64 @@
+import { canonicalJson, jsonText, jsonValue } from '../../../base/json.ts'
+import type { ActionTemplate, ActTemplate, DecisionClass } from './classes.ts'
+import { type HeldOut, NONE, type PreparedEpisodes } from './judge.ts'
+
+export type JudgedEpisodes = { prepared: PreparedEpisodes; byClass: readonly HeldOut[] }
+
+/** Events predict so little of a class that something else may tell its decisions apart. */
+const PREDICTED = 0.8
+/** Fewer newer decisions say nothing. */
+export const LEAST_PREDICTED = 10
+
+/** The classes with at least these acts that events do not predict. */
+export const unpredicted = ({ prepared, byClass }: JudgedEpisodes, isAsked: (acts: readonly ActTemplate[]) => boolean): number[] =>
+  prepared.classes.classes.flatMap(({ acts }, own) => {
+    const { n, agreed } = byClass[own] ?? NONE
+    return isAsked(acts) && (n < LEAST_PREDICTED || agreed < n * PREDICTED) ? [own] : []
+  })
+
+/** A template as text, whatever the order of its fields. */
+export const keyOfTemplate = (template: unknown): string => canonicalJson(jsonValue(jsonText(template) ?? 'null'))
+
+/** A class that replaces a group. `members`: indexes of all of its episodes. */
+export type Merged = { group: readonly number[]; decision: DecisionClass; members: readonly number[] }
+
+/** The episodes with the merged classes last, in their order. */
+export function withMerged(prepared: PreparedEpisodes, all: readonly Merged[]): PreparedEpisodes {
+  const { classes, of, refused } = prepared.classes
+  const gone = new Set(all.flatMap(({ group }) => group))
+  const kept = [...classes.keys()].filter((own) => !gone.has(own))
+  const placed = new Map(kept.map((own, place) => [own, place]))
+  const merged = Int32Array.from(of, (own) => placed.get(own) ?? -1)
+  for (const [place, { members }] of all.entries()) for (const index of members) merged[index] = kept.length + place
+  // All classes of a group begin with the same tool, and so do their fair episodes.
+  const sources = [...kept, ...all.map(({ group }) => group[0] ?? 0)]
+  return {
+    ...prepared,
+    classes: { classes: [...kept.flatMap((own) => classes[own] ?? []), ...all.map(({ decision }) => decision)], of: merged, refused },
+    fair: sources.flatMap((own) => prepared.fair[own] ?? []),
+  }
+}
+
+/** Merges decisions with the same acts in several orders, which events do not tell apart. */
+export function withAnyOrder(judged: JudgedEpisodes): PreparedEpisodes | null {
+  const { classes, of } = judged.prepared.classes
+  const open = unpredicted(judged, (acts) => acts.length > 1 && !acts.some(({ input }) => usesOutputs(input)))
+  const groups = Map.groupBy(open, (own) => (classes[own]?.acts ?? []).map(keyOfTemplate).sort().join())
+  const membersOf = (own: number): number[] => [...of.keys()].filter((index) => of[index] === own)
+  const found = [...groups.values()].flatMap((group): Merged[] => {
+    const all = group.flatMap((own) => classes[own] ?? [])
+    const members = group.map(membersOf)
+    const most = Math.max(...members.map(({ length }) => length))
+    const usual = all[members.findIndex(({ length }) => length === most)]
+    if (!usual || group.length < 2) return []
+    const together = { unheard: all.some(({ unheard }) => unheard), leaves: all.every(({ leaves }) => leaves) }
+    return [{ group, members: members.flat(), decision: { ...usual, ...together, anyOrder: true } }]
+  })
+  return found.length === 0 ? null : withMerged(judged.prepared, found)
+}
+
+function usesOutputs(template: ActionTemplate): boolean {
+  if ('output' in template) return true
+  if ('join' in template) return template.join.some((part) => typeof part !== 'string' && 'output' in part)
+  return 'fields' in template && Object.values(template.fields).some(usesOutputs)
+}
