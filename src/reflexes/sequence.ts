@@ -1,4 +1,4 @@
-import { isJsonFields, type Json, type JsonFields } from '../base/json.ts'
+import { isJsonFields, jsonValue, type Json, type JsonFields } from '../base/json.ts'
 import type { Result } from '../base/result.ts'
 import { wordsOf } from '../base/words-of.ts'
 import type { Action, Branching, OutputCondition, SequenceAct } from '../contract/action.ts'
@@ -125,13 +125,24 @@ function outputAt(outputs: Outputs, place: number, path: string): { ok: true; va
   if (place >= outputs.length) return lacks(`output ${place} is not of an earlier act`)
   const root = outputs[place]
   if (root === undefined) return { ok: false, reason: 'unknown', detail: `output ${place} is not known` }
-  const value = fieldsOf(path).reduce<Json | undefined>(fieldOf, root)
+  const value = partOf(root, fieldsOf(path))
   return value === undefined ? lacks(`output ${place} has nothing at ${JSON.stringify(path)}`) : { ok: true, value }
 }
 
+/** The value below these names. A text that is JSON, as tools of MCP return, is read as such. */
+export const partOf = (root: Json | undefined, names: readonly string[]): Json | undefined => names.reduce(fieldOf, root)
+
 function fieldOf(value: Json | undefined, name: string): Json | undefined {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-  return Array.isArray(value) && name === 'length' ? undefined : (value as JsonFields)[name]
+  const whole = typeof value === 'string' ? jsonIn(value) : value
+  if (typeof whole !== 'object' || whole === null || !Object.hasOwn(whole, name)) return undefined
+  return Array.isArray(whole) && name === 'length' ? undefined : (whole as JsonFields)[name]
+}
+
+/** An object or a list that is written as a text; undefined if it is another text. */
+export function jsonIn(text: string): Json | undefined {
+  if (!/^\s*[[{]/.test(text)) return undefined
+  const value = jsonValue(text) as Json | undefined
+  return typeof value === 'object' && value !== null ? value : undefined
 }
 
 /** The names of a JSON pointer (RFC 6901). */

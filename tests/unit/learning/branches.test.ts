@@ -142,6 +142,18 @@ describe('a decision that depends on what its first call returned', () => {
     expect(await after(episodes, {})).toEqual(['create'])
   })
 
+  test('takes no number that is missing for a low one', async () => {
+    const episodes = lookups(400, (index) => {
+      const free = Math.floor(draw(index) * 100)
+      if (draw(index, 9) < 0.2) return { output: { sku: 'k' }, acts: call('ask', {}) }
+      return { output: { sku: 'k', free }, acts: call(free >= 50 ? 'sell' : 'order', {}) }
+    })
+    expect(await after(episodes, { sku: 'k', free: 80 })).toEqual(['sell'])
+    expect(await after(episodes, { sku: 'k', free: 20 })).toEqual(['order'])
+    expect(await after(episodes, { sku: 'k' })).toEqual(['ask'])
+    expect(await after(episodes, { sku: 'k', free: null })).toBeNull()
+  })
+
   test('by the event and the output together', async () => {
     const episodes = lookups(600, (index) => {
       const [amount, score] = [Math.floor(draw(index) * 1000), Math.floor(draw(index, 3) * 100) / 100]
@@ -161,6 +173,22 @@ describe('a decision that depends on what its first call returned', () => {
     const parsed = parseAction((await actions(episodes, asked))[0])
     const done = parsed.ok ? actsOfAction(parsed.action, [{ customer: 'c77', is_new: true }]) : []
     expect(done).toMatchObject([{ name: 'look' }, { name: 'welcome', input: { customer: 'c77' } }])
+  })
+
+  test('reads what tools of MCP return as text, and the first items of lists', async () => {
+    const mcp = (value: Json): Json => ({ content: [{ type: 'text', text: JSON.stringify(value) }], isError: false })
+    const episodes = lookups(300, (index) => {
+      const hits = [0, 1].map((at) => ({ id: `d${index}${at}`, score: Math.floor(draw(index, at + 2) * 100) }))
+      const [best] = hits
+      return { output: mcp({ hits }), acts: (best?.score ?? 0) >= 60 ? call('answer', { from: best?.id ?? '' }) : call('ask', {}) }
+    })
+    const hits = (...scores: number[]) => mcp({ hits: scores.map((score, at) => ({ id: `x${at}`, score })) })
+    expect(await after(episodes, hits(80, 10))).toEqual(['answer'])
+    expect(await after(episodes, hits(30, 90))).toEqual(['ask'])
+    expect(await after(episodes, { content: [{ type: 'text', text: 'It is down.' }], isError: true })).toBeNull()
+    const parsed = parseAction((await actions(episodes, asked))[0])
+    const done = parsed.ok ? actsOfAction(parsed.action, [hits(80, 10)]) : []
+    expect(done.at(-1)).toMatchObject({ name: 'answer', input: { from: 'x0' } })
   })
 
   test('is not learned where what was returned says nothing, is masked, or is not known', () => {

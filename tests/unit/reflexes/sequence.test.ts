@@ -37,6 +37,16 @@ describe('an act that uses an output', () => {
     })
   })
 
+  test('gets it out of a text that is JSON, as tools of MCP return it', () => {
+    const of = (path: string) => called({ id: null }, [{ at: '/args/id', output: 0, path }])
+    const output = { content: [{ type: 'text', text: ' {"ticket": {"ids": [7, 8]}}' }] }
+    expect(argsOf(of('/content/0/text/ticket/ids/1'), [output])).toEqual({ id: 8 })
+    expect(argsOf(of('/content/0/text'), [output])).toEqual({ id: ' {"ticket": {"ids": [7, 8]}}' })
+    for (const path of ['/content/0/text/ticket/ids/length', '/content/0/text/none', '/content/0/type/0'])
+      expect(argsOf(of(path), [output])).toMatchObject({ reason: 'missing' })
+    for (const text of ['{"ticket": ', '7', '"{}"', 'null']) expect(argsOf(of('/ticket'), [text])).toMatchObject({ reason: 'missing' })
+  })
+
   test('is resolved into a copy', () => {
     const act = called({ id: null }, id)
     resolveAct(act, [{ ticket: { id: 7 } }])

@@ -9,7 +9,7 @@ import { variantsOf } from './variants.ts'
 import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './slots.ts'
 import type { ContextPath, Literal } from './facts/condition.ts'
 import { actName, branchingName } from '../../../contract/act-name.ts'
-import { partAt } from './facts/readings.ts'
+import { jsonIn, partOf } from '../../../reflexes/sequence.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
 export type OutputSlot = { output: number; path: ContextPath }
@@ -333,9 +333,10 @@ const withOutputs = (saw: Saw, acts: readonly EpisodeAct[], place: number): Seen
   outputs: acts.slice(0, place).map(({ output }) => output as Json | undefined),
 })
 
-/** A mask says nothing about what it hides. */
+/** A mask says nothing about what it hides. Texts that are JSON become what they say. */
 function unmasked(value: Json | undefined): Json | undefined {
   if (value === undefined || isMask(value)) return undefined
+  if (typeof value === 'string') return unmasked(jsonIn(value)) ?? value
   if (Array.isArray(value)) return value.map((item) => unmasked(item) ?? null)
   if (!isJsonFields(value)) return value
   return Object.fromEntries(
@@ -374,7 +375,7 @@ export function valueOf(template: ActionTemplate, seen: Seen): Json | undefined 
 }
 
 const outputAt = ({ output, path }: OutputSlot, { outputs }: Seen): string | number | undefined => {
-  const value = partAt(outputs[output], path)
+  const value = partOf(outputs[output], path)
   return typeof value === 'string' || typeof value === 'number' ? value : undefined
 }
 
@@ -481,7 +482,8 @@ const MOST_DEPTH = 6
 
 /** The paths to the leaves that fit. A mask says nothing about what it hides. */
 function pathsIn(output: Json | undefined, fits: (leaf: Json) => boolean, path: ContextPath = []): ContextPath[] {
-  if (typeof output === 'string' || typeof output === 'number') return fits(output) && !isMask(output) ? [path] : []
+  if (typeof output === 'number' || (typeof output === 'string' && fits(output))) return fits(output) && !isMask(output) ? [path] : []
+  if (typeof output === 'string') return pathsIn(jsonIn(output), fits, path)
   if (typeof output !== 'object' || output === null || path.length >= MOST_DEPTH) return []
   return Object.entries(output).flatMap(([name, inner]) => pathsIn(inner, fits, [...path, name]))
 }

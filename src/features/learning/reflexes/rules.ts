@@ -98,10 +98,11 @@ function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
     .filter(({ condition, support }) => support >= LEAST_OF_RULE && condition.is !== 'begins')
     .sort((one, other) => other.support - one.support)
     .slice(0, MOST_CANDIDATES)
-  return frequent.flatMap(({ condition, bits, support }): Candidate[] => {
+  return frequent.flatMap(({ condition, bits, support, known = all }): Candidate[] => {
     // Two numbers that are missing are in no order: the other order is a condition of its own.
     if ('minus' in condition) return [{ literal: { condition, holds: true }, bits, support }]
-    const negated: Candidate = { literal: { condition, holds: false }, bits: without(all, bits), support: count(taught) - support }
+    const others = without(known, bits)
+    const negated: Candidate = { literal: { condition, holds: false }, bits: others, support: countBoth(others, taught) }
     return [{ literal: { condition, holds: true }, bits, support }, negated]
   })
 }

@@ -13,7 +13,7 @@ function numbersOf({ condition, holds }: Literal, { numbers }: Matrix): Numbers 
 }
 
 const holdingBits = ({ condition, holds, values }: Numbers): Bits =>
-  bitsOf(values.length, (index) => (values[index] ?? 0) >= condition.value === holds)
+  bitsOf(values.length, (index) => !Number.isNaN(values[index]) && (values[index] ?? 0) >= condition.value === holds)
 
 /** The literal with the threshold of the most gain, of all that its episodes have; null: none. */
 export function sharpened(

@@ -8,6 +8,10 @@ import { beginningOf } from './text.ts'
 
 export const LONGEST_VALUE = 64
 export const MOST_DEPTH = 4
+/** Outputs have more around their values: `0`, `content`, `0`, `text`. */
+const MOST_DEPTH_RETURNED = 7
+/** Items of a list of an output that are read one by one. */
+const MOST_RETURNED_ITEMS = 3
 /** Lists that are read as the numbers of their items. */
 const MOST_LISTS = 16
 
@@ -41,7 +45,10 @@ function collect(value: unknown, path: ContextPath, found: Leaves): void {
     found.lists.push({ path, items })
     found.leaves.push({ path: [...path, 'length'], value: value.length })
     found.lists.push(...fieldsOfItems(value, path))
-  } else if (isJsonFields(value) && path.length < MOST_DEPTH + 1) {
+    // The items of an event are asked about together.
+    if (path[0] === RETURNED && path.length < MOST_DEPTH_RETURNED + 1)
+      for (const [place, item] of value.slice(0, MOST_RETURNED_ITEMS).entries()) collect(item, [...path, String(place)], found)
+  } else if (isJsonFields(value) && path.length < (path[0] === RETURNED ? MOST_DEPTH_RETURNED : MOST_DEPTH) + 1) {
     for (const [name, inner] of Object.entries(value)) collect(inner, [...path, name], found)
   }
 }

@@ -5,10 +5,13 @@ import type { Steps } from '../../../../base/steps.ts'
 import { daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf, RETURNED } from './facts.ts'
 import { repeatsOf } from './repeats.ts'
 
+/** A condition and the episodes in which it holds. `known`: where it is asked; all if unset. */
+export type Feature = { condition: Condition; bits: Bits; support: number; known?: Bits }
+
 /** Which conditions hold in which episodes. */
 export type Matrix = {
   size: number
-  features: readonly { condition: Condition; bits: Bits; support: number }[]
+  features: readonly Feature[]
   /** Features of each episode. */
   rows: readonly Int32Array[]
   /** The numbers that have more values than features: of each episode, by `numberKey`. */
@@ -161,7 +164,9 @@ function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<{ co
     })
   }
   const often = mostOf(asAmounts(paths, mixed), MOST_NUMBERS)
-  const numbers = often.map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length) }] as const)
+  // A test of an output holds for no number that is missing.
+  const missing = (path: ContextPath): number => (path[0] === RETURNED ? Number.NaN : 0)
+  const numbers = often.map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length).fill(missing(path)) }] as const)
   return { counts, numbers: new Map(numbers), pairs: mostOf(pairs, MOST_PAIRS).map(([, pair]) => pair) }
 }
 
@@ -187,9 +192,10 @@ function* thresholds(numbers: Numbers, size: number): Steps<Matrix['features'][n
     yield
     const known = [...new Set(values)].filter((value) => !Number.isNaN(value))
     const distinct = known.sort((left, right) => left - right).slice(1)
+    const asked = values.some(Number.isNaN) && !('minus' in number) ? bitsOf(size, (index) => !Number.isNaN(values[index])) : undefined
     for (const value of chosenOf(distinct, 'minus' in number)) {
       const bits = bitsOf(size, (index) => (values[index] ?? 0) >= value)
-      found.push({ condition: { is: 'at_least', ...number, value }, bits, support: 0 })
+      found.push({ condition: { is: 'at_least', ...number, value }, bits, support: 0, ...(asked && { known: asked }) })
     }
   }
   return found
