@@ -6,12 +6,12 @@ import { daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf, RETURNE
 import { repeatsOf } from './repeats.ts'
 
 /** A condition and the episodes in which it holds. `known`: where it is asked; all if unset. */
-export type Feature = { condition: Condition; bits: Bits; support: number; known?: Bits }
+export type MatrixFeature = { condition: Condition; bits: Bits; support: number; known?: Bits }
 
 /** Which conditions hold in which episodes. */
 export type Matrix = {
   size: number
-  features: readonly Feature[]
+  features: readonly MatrixFeature[]
   /** Features of each episode. */
   rows: readonly Int32Array[]
   /** The numbers that have more values than features: of each episode, by `numberKey`. */
@@ -171,9 +171,9 @@ function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<{ co
 }
 
 /** The first of several conditions that hold in the same episodes is enough: texts repeat. */
-function* withoutTwins<Feature extends Matrix['features'][number]>(features: readonly Feature[]): Steps<Feature[]> {
+function* withoutTwins<MatrixFeature extends Matrix['features'][number]>(features: readonly MatrixFeature[]): Steps<MatrixFeature[]> {
   const seen = new Set<string>()
-  const kept: Feature[] = []
+  const kept: MatrixFeature[] = []
   for (const [index, feature] of features.entries()) {
     if (index % STEP === 0) yield
     const { bits, condition } = feature
