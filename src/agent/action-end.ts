@@ -9,6 +9,12 @@ export const REUSED: ActionEnding = { status: 'reused', error: null }
 /** The end of a sequence none of whose branches is for such outputs: nothing failed. */
 export const NO_BRANCH: ActionEnding = { status: 'failed', error: 'no branch has conditions that hold for these outputs' }
 
+/** The end of a sequence that cannot choose its branch: nothing failed. */
+export const UNKNOWN_OUTPUT: ActionEnding = {
+  status: 'failed',
+  error: 'an output that a branch asks about was not kept: let its tool return less',
+}
+
 /** The end of a sequence with an act that failed. */
 export const endOfAct = <Ending extends ActionEnding>(ending: Ending, place: number, of: number): Ending =>
   ending.error === null ? ending : { ...ending, error: `act ${place + 1} of ${of}: ${ending.error}` }

@@ -4,7 +4,7 @@ import { isMasked } from '../base/secrets.ts'
 import { jsonText, jsonValue, type Json } from '../base/json.ts'
 import { toolCallOf, withoutOutputs, type Action, type SequenceBranch, type Sequence, type SequenceAct } from '../contract/action.ts'
 import type { Event } from '../core/event.ts'
-import { actsOnPath, asksUnknown, resolveAct } from './sequence.ts'
+import { actsOnPath, resolveAct } from './sequence.ts'
 import { type Act, type CallKeys, type Decision, type KeyOf, sameSkill, skillAct, type ComparisonTerms } from '../contract/reflex.ts'
 
 /** True if the decision contains the same act; null if the action cannot be compared. */
@@ -110,7 +110,6 @@ function branchAgrees(
     if (begun.length < wished.length || fits(wished, begun, terms) === false) continue
     const known: (Json | undefined)[] = own.map(() => undefined)
     for (const [index, { place }] of wished.entries()) known[place] = outputOf(begun[index]?.place, terms.outputs)
-    if (asksUnknown({ acts: own, branches }, known)) return null
     const path = actsOnPath({ acts: own, branches }, known)
     if (path === null) return null
     const sequence: Sequence = { action_type: 'sequence', acts: [...path] }

@@ -29,10 +29,12 @@ export function resolveAct(act: SequenceAct, outputs: Outputs): ResolvedAct {
 
 /**
  * The acts of a sequence as far as they are known: once the first ones have their outputs, the acts
- * of the first branch whose conditions hold, too. Null if none of them do.
+ * of the first branch whose conditions hold, too. Null if none of them do, or if one asks about an
+ * output that is not known: it may not be missing.
  */
 export function actsOnPath({ acts, branches }: Branching, outputs: Outputs): readonly SequenceAct[] | null {
   if (!branches || outputs.length < acts.length) return acts
+  if (asksUnknown({ acts, branches }, outputs)) return null
   // A branch is chosen by what its acts before it returned, also once it has begun.
   const known = outputs.slice(0, acts.length)
   const branch = branches.find(({ when }) => when.every((condition) => isMet(condition, known)))

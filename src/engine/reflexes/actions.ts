@@ -38,10 +38,11 @@ export type LaneAction = {
 }
 
 /**
- * `output`: null if the act has none, or no later act uses it. `asks`: a person was asked.
- * `answered`: the id of what an earlier attempt on the event did, which answered it.
+ * `output`: null if the act has none, or nothing after it uses it; missing if it could not be kept.
+ * `asks`: a person was asked. `answered`: the id of what an earlier attempt on the event did, which
+ * answered it.
  */
-export type DoneAct = { action_type: Action['action_type']; status: ActionEnd; output: Json; asks?: true; answered?: string }
+export type DoneAct = { action_type: Action['action_type']; status: ActionEnd; output?: Json | undefined; asks?: true; answered?: string }
 
 type ActionsParts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
 

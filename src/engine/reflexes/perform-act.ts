@@ -16,9 +16,17 @@ import type { LaneAction } from './actions.ts'
 /**
  * `close` writes the effect's end in the unit that ends the action. `withheld`: it was not
  * attempted. `asks`: a person was asked, and it has not happened yet. `answered`: the id of what an
- * earlier attempt did, which is not repeated.
+ * earlier attempt did, which is not repeated. `output`: `NOT_KEPT` if it had one that the journal
+ * does not have.
  */
-export type Performed = ActionEnding & { close?: HeldEffect['close']; withheld?: true; output?: Json; asks?: true; answered?: string }
+export type Performed = ActionEnding & {
+  close?: HeldEffect['close']
+  withheld?: true
+  output?: Json | typeof NOT_KEPT
+  asks?: true
+  answered?: string
+}
+export const NOT_KEPT = Symbol('an output that was not kept')
 
 export type ActParts = Lanes & {
   accept: (events: readonly Event[]) => Accepted
@@ -90,7 +98,7 @@ async function callTool({ tool, input }: Work<'tool'>, doing: Doing, parts: ActP
     return {
       ...ACTED,
       close: held.close,
-      output: held.result.output as Json,
+      output: held.result.error === null ? (held.result.output as Json) : NOT_KEPT,
       ...(held.answered !== undefined && { answered: held.answered }),
     }
   parts.unit((unit) => held.close(unit), { kind: 'action', id: owner })

@@ -1,4 +1,4 @@
-import { endOfAct, NO_BRANCH, REUSED, type ActionEnding } from '../../agent/action-end.ts'
+import { endOfAct, NO_BRANCH, REUSED, UNKNOWN_OUTPUT, type ActionEnding } from '../../agent/action-end.ts'
 import { permit } from '../../agent/permit.ts'
 import {
   parseAction,
@@ -10,12 +10,11 @@ import {
   type SequenceAct,
 } from '../../contract/action.ts'
 import type { Event } from '../../core/event.ts'
-import { actsOnPath, needsOutput, resolveAct } from '../../reflexes/sequence.ts'
+import { actsOnPath, asksUnknown, needsOutput, type Outputs, resolveAct } from '../../reflexes/sequence.ts'
 import type { Job } from '../jobs.ts'
 import { reflexHead, under } from '../log/spans.ts'
 import { childHead } from '../../traces/ids.ts'
 import type { Sockets } from '../live/sockets.ts'
-import type { Json } from '../../base/json.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import { limits } from '../../base/limits.ts'
 import { sha256 } from '../../base/json.ts'
@@ -23,7 +22,7 @@ import { kindOf, type DoneAct, type LaneAction } from './actions.ts'
 import { callKeyOf } from './action-keys.ts'
 import { actOwner } from '../effects/effect-journal.ts'
 import { argumentsHash } from '../../tools/define-tool.ts'
-import { eventOf, performAct, type ActParts, type Performed } from './perform-act.ts'
+import { eventOf, NOT_KEPT, performAct, type ActParts, type Performed } from './perform-act.ts'
 
 export type SequenceParts = ActParts & {
   sockets: Pick<Sockets, 'reply'>
@@ -50,6 +49,7 @@ export async function performSequence(work: Sequence, job: Job<LaneAction>, part
     const done = job.payload.done ?? []
     // A person was asked, perhaps before a death.
     if (done.at(-1)?.asks) break
+    if (asksUnknown(work, outputsOf(done))) return { ...UNKNOWN_OUTPUT, withheld: true }
     const acts = actsOnPath(work, outputsOf(done))
     // The slow path continues from what was done.
     if (acts === null) return { ...NO_BRANCH, withheld: true }
@@ -64,7 +64,7 @@ export async function performSequence(work: Sequence, job: Job<LaneAction>, part
         ending.close?.(progress)
         write?.(progress)
         if (call) action_keys.keepCall(progress, call.of, call)
-        if (keep) effects.journal.keepAct(progress, ownerOf(job), { action: keep, output: ended.output })
+        if (keep) effects.journal.keepAct(progress, ownerOf(job), { action: keep, output: ended.output ?? null })
         jobs.advanced(progress, kindOf(job.payload.work), job.key, next)
       },
       { kind: 'action', id: job.key },
@@ -75,15 +75,18 @@ export async function performSequence(work: Sequence, job: Job<LaneAction>, part
   return job.payload.done?.every(({ status }) => status === 'reused') ? REUSED : { status: 'ok', error: null }
 }
 
-export const outputsOf = (done: readonly DoneAct[]): Json[] => done.map(({ output }) => output)
+export const outputsOf = (done: readonly DoneAct[]): Outputs => done.map(({ output }) => output)
 
-/** A row of the jobs has room for so many outputs: a later act that uses another one fails. */
+/**
+ * A row of the jobs has room for so many outputs. A later act that uses another one fails, and no
+ * branch is taken that asks about it.
+ */
 function doneAct({ action_type }: SequenceAct, ending: Performed, { work, done }: { work: Sequence; done: DoneAct[] }): DoneAct {
-  const output = needsOutput(work, done.length) ? (ending.output ?? null) : null
-  const fits = JSON.stringify([...done, output]).length <= limits.sql_json_bytes
+  const { output = null } = needsOutput(work, done.length) ? ending : {}
+  const fits = output !== NOT_KEPT && JSON.stringify([...done, output]).length <= limits.sql_json_bytes
   const { answered, asks } = ending
   const how = answered === undefined ? { status: ending.status } : { status: 'reused' as const, answered }
-  return { action_type, ...how, output: fits ? output : null, ...(asks && { asks }) }
+  return { action_type, ...how, ...(fits && { output }), ...(asks && { asks }) }
 }
 
 /** The ending of the sequence, which names the act that failed. */

@@ -3,7 +3,16 @@ import { isMask } from '../../traces/redact.ts'
 import { isJsonFields, jsonText, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
-import { ACTED, NO_BRANCH, endOfAct, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
+import {
+  ACTED,
+  NO_BRANCH,
+  UNKNOWN_OUTPUT,
+  endOfAct,
+  endOfFailure,
+  endOfProposal,
+  REUSED,
+  type ActionEnding,
+} from '../../agent/action-end.ts'
 import { actsOnPath, asksUnknown, type Outputs, outputsAsked, outputsUsed, resolveAct } from '../../reflexes/sequence.ts'
 import type { KeyOf } from '../../contract/reflex.ts'
 import { agreedIn, recordedKeys } from '../../reflexes/agreement.ts'
@@ -149,7 +158,7 @@ async function endOfSequence(work: Branching, doing: Doing, { around, sessions }
     if (action.action_type === 'call_tool') {
       const own = effects.splice(0, effects.findIndex(({ status }) => status === 'ok' || status === 'reused') + 1 || effects.length)
       ending = endOfCall({ kind: 'tool', tool: action.tool, input: action.args }, doing, around, own)
-      output = jsonValue(jsonText(own.at(-1)?.output) ?? '') as Json | undefined
+      output = outputIn(own.at(-1))
     } else if (action.action_type === 'run_skill') {
       ending = await endOfSkill(
         { kind: 'skill', skill_id: action.skill_id, inputs: action.inputs as JsonFields },
@@ -174,9 +183,14 @@ async function endOfSequence(work: Branching, doing: Doing, { around, sessions }
   // Why it stopped before an act is not in effects, but in its end.
   const last = ended.acts?.at(-1)
   if (last && last.status !== 'ok' && last.status !== 'reused') return { status: ended.status, error: ended.error }
+  if (ended.error === UNKNOWN_OUTPUT.error) throw new Unrecorded('an output that its branches ask about was not kept')
   if (takenPath(work, outputs) === null) return NO_BRANCH
   return ended.acts?.every(({ status }) => status === 'reused') ? REUSED : ACTED
 }
+
+/** The output of a call. One that was not kept has an error in its place. */
+const outputIn = (effect: EffectEnded | undefined): Json | undefined =>
+  effect?.error === null ? (jsonValue(jsonText(effect.output) ?? '') as Json | undefined) : undefined
 
 /** Throws if a branch asks about an output that the log does not have. */
 function takenPath(work: Branching, outputs: Outputs): ReturnType<typeof actsOnPath> {

@@ -358,6 +358,18 @@ describe('a sequence with branches', () => {
     expect(did(scope)).toEqual(['a', 'hang once', 'hang once', 'of a'])
   })
 
+  test.each([`none_of: ['b']`, 'present: false'])('takes no branch by an output that was not kept: %s', async (asked) => {
+    const branch = `{ when: [{ output: 0, path: '/did', ${asked} }], acts: [${act(`'wrong'`)}] }`
+    const { id, scope, stub } = await acting(branches(branch))
+    behaviours.set(scope, async (_, deps) => deps.call('act', { text: 'right' }))
+    const event = note(scope, 'large')
+    expect(await sendAndSettle(stub, event)).toMatchObject([{ outcome: { by: 'turn', result: { did: 'right' } } }])
+    expect(did(scope)).toEqual(['large', 'right'])
+    expect(await entriesOf(stub, 'action-ended')).toMatchObject([{ status: 'failed', error: /was not kept/, acts: [{ status: 'ok' }] }])
+    expect((await stub.metrics()).reflexes.find((one) => one.reflex_id === id)?.metrics).toMatchObject({ fired: 1, failed: 0 })
+    expect(await replayed(scope, event)).toMatchObject({ divergences: [] })
+  })
+
   test('is refused with an act in any branch that is not permitted', async () => {
     const { scope, stub } = await acting(branches(on('a', act(TEXT)), on('b', `{ action_type: 'call_tool', tool: 'none', args: {} }`)))
     await sendAndSettle(stub, note(scope, 'a'))
