@@ -144,13 +144,15 @@ function keyedCall(action: Action, { reflex_id, idempotence_key: key, done = [] 
 }
 
 /**
- * The key of a call under the key of its sequence. A call that uses outputs is another one with
- * other outputs, as after an earlier call was undone and is made again.
+ * The key of a call under the key of its sequence. A call that uses outputs, or is in a branch that
+ * they chose, is another one with other outputs, as after an earlier call was undone and is made
+ * again.
  */
-function keyOfCall(act: SequenceAct, resolved: Action, { idempotence_key, done = [] }: LaneAction): string | null {
+function keyOfCall(act: SequenceAct, resolved: Action, { idempotence_key, work, done = [] }: LaneAction): string | null {
   if (idempotence_key === null) return null
   const key = callKeyOf(idempotence_key, done.length)
-  return readsOutputs(act) ? `${key} ${argumentsHash(resolved)}` : key
+  const isInBranch = work.kind === 'sequence' && done.length >= work.acts.length
+  return isInBranch || readsOutputs(act) ? `${key} ${argumentsHash(resolved)}` : key
 }
 
 /** The id of an event that is sent is made from its key: each act of a sequence has its own. */

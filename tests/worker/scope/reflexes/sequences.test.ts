@@ -370,6 +370,18 @@ describe('a sequence with branches', () => {
     expect(await replayed(scope, event)).toMatchObject({ divergences: [] })
   })
 
+  test('under a key does the calls of its other branch once its first call is undone, which then returns something else', async () => {
+    const first = `{ action_type: 'call_tool', tool: 'act_plain', args: { text: 'counted' } }`
+    const once = `{ when: [{ output: 0, path: '/times', one_of: ['1'] }], acts: [${act(`'once'`)}] }`
+    const body = `return { action_type: 'sequence', acts: [${first}], branches: [${once}, { when: [], acts: [${act(`'again'`)}] }], idempotence_key: 'k' }`
+    const { scope, stub } = await acting(body, {}, freshScope('plain'))
+    await sendAndSettle(stub, note(scope, 'a'))
+    await stub.callTool({ tool: 'undo_plain', input: { text: 'counted' }, key: crypto.randomUUID() }, 'ops')
+    await sendAndSettle(stub, note(scope, 'b'))
+    expect(did(scope)).toEqual(['counted', 'once', 'counted', 'counted', 'again'])
+    expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { reused: true } }])
+  })
+
   test('is refused with an act in any branch that is not permitted', async () => {
     const { scope, stub } = await acting(branches(on('a', act(TEXT)), on('b', `{ action_type: 'call_tool', tool: 'none', args: {} }`)))
     await sendAndSettle(stub, note(scope, 'a'))
