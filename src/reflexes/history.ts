@@ -89,8 +89,10 @@ function brief(action: Action): Action {
       return { ...action, args: [] }
     case 'set_scratch':
       return { ...action, value: null }
-    case 'sequence':
-      return { ...action, acts: [] }
+    case 'sequence': {
+      const { branches: _branches, ...rest } = action
+      return { ...rest, acts: [] }
+    }
     case 'ignore':
     case 'cancel_turn':
     case 'escalate':

@@ -112,6 +112,10 @@ describe('an action is kept', () => {
       { action_type: 'sequence', acts: [] },
     ],
     [
+      { action_type: 'sequence', acts: [], branches: [{ when: [], acts: [{ action_type: 'reply', content: long }] }] },
+      { action_type: 'sequence', acts: [] },
+    ],
+    [
       { action_type: 'ignore', reason: long },
       { action_type: 'ignore', reason: long },
     ],
