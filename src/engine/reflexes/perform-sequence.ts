@@ -115,7 +115,8 @@ async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: Sequenc
   const resolved = resolveAct(act, outputsOf(payload.done ?? []))
   if (!resolved.ok) return failed(resolved.detail)
   const event = eventOf(payload, parts)
-  const parsed = parseAction({ ...resolved.action, ...(await keyFor(resolved.action, payload, event)) })
+  const hash = isOfOutputs(act, payload) ? argumentsHash(resolved.action) : null
+  const parsed = parseAction({ ...resolved.action, ...(await keyFor(resolved.action, payload, { event, hash })) })
   if (!parsed.ok) return failed(parsed.error)
   const { scope, agents, toolbox, agent, memory, now } = parts
   const asked = { scope, agents, toolbox, event, version: { id: payload.reflex_id }, has_trigger: agent().trigger !== null }
@@ -128,7 +129,7 @@ async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: Sequenc
   if (!permission.lane) return { ...atOnce(parsed.action, payload, event, parts), keep: action }
   const { work } = permission
   if (work.kind === 'sequence') throw new Error('a sequence has no sequences')
-  const key = keyOfCall(act, action, payload)
+  const key = keyOfCall(payload, hash)
   const sent = work.kind === 'event' ? { ...work, event: under(payload.head, work.event, parts.trace_marks.of(payload.head)) } : work
   const ending = await performAct(sent, { owner, key, payload, signal, answered }, parts)
   if (ending.asks) return { ending }
@@ -144,25 +145,28 @@ function keyedCall(action: Action, { reflex_id, idempotence_key: key, done = [] 
 }
 
 /**
- * The key of a call under the key of its sequence. A call that uses outputs, or is in a branch that
- * they chose, is another one with other outputs, as after an earlier call was undone and is made
- * again.
+ * True for an act that uses outputs, or follows from them: with other outputs it is another one, as
+ * after an earlier call was undone and is made again.
  */
-function keyOfCall(act: SequenceAct, resolved: Action, { idempotence_key, work, done = [] }: LaneAction): string | null {
+const isOfOutputs = (act: SequenceAct, { work, done = [] }: LaneAction): boolean =>
+  readsOutputs(act) || (work.kind === 'sequence' && done.length >= work.acts.length)
+
+/** The key of a call under the key of its sequence. `hash`: of an act that is of outputs. */
+function keyOfCall({ idempotence_key, done = [] }: LaneAction, hash: string | null): string | null {
   if (idempotence_key === null) return null
   const key = callKeyOf(idempotence_key, done.length)
-  const isInBranch = work.kind === 'sequence' && done.length >= work.acts.length
-  return isInBranch || readsOutputs(act) ? `${key} ${argumentsHash(resolved)}` : key
+  return hash === null ? key : `${key} ${hash}`
 }
 
 /** The id of an event that is sent is made from its key: each act of a sequence has its own. */
 async function keyFor(
   { action_type }: Action,
   { idempotence_key, done = [] }: LaneAction,
-  { id }: Event,
+  { event, hash }: { event: Event; hash: string | null },
 ): Promise<{ idempotence_key?: string }> {
   if (action_type !== 'emit_event') return {}
-  return { idempotence_key: await sha256(JSON.stringify(['sequence', idempotence_key ?? id, done.length])) }
+  const named = ['sequence', idempotence_key ?? event.id, done.length]
+  return { idempotence_key: await sha256(JSON.stringify(hash === null ? named : [...named, hash])) }
 }
 
 /** An act that changes only this scope is done in the unit that ends it. */

@@ -349,6 +349,23 @@ describe('a sequence with branches', () => {
     expect(await replayed(scope, event)).toMatchObject(same)
   })
 
+  test('under a key sends the event of its other branch, too, once its first call is undone', async () => {
+    const sent = (text: string) => SENT.replace("'sent'", `'${text}'`)
+    const first = `{ when: [{ output: 0, path: '/times', one_of: ['1'] }], acts: [${act(`'one'`)}, ${sent('first')}] }`
+    const counted = `{ action_type: 'call_tool', tool: 'act_plain', args: { text: 'counted' } }`
+    const { scope, stub } = await acting(
+      `if (context.event.text !== 'a' && context.event.text !== 'b') return { action_type: 'ignore', reason: 'sent' }
+      return { action_type: 'sequence', acts: [${counted}], branches: [${first}, { when: [], acts: [${act(`'more'`)}, ${sent('later')}] }], idempotence_key: 'k' }`,
+      {},
+      freshScope('plain'),
+    )
+    await sendAndSettle(stub, note(scope, 'a'))
+    await stub.callTool({ tool: 'undo_plain', input: { text: 'counted' }, key: crypto.randomUUID() }, 'ops')
+    await sendAndSettle(stub, note(scope, 'b'))
+    expect(did(scope)).toEqual(['counted', 'one', 'counted', 'counted', 'more'])
+    expect((await entriesOf(stub, 'event-accepted')).filter(({ via }) => via === 'reflex')).toHaveLength(2)
+  })
+
   test('takes the same branch when the process dies in it', async () => {
     const dying = branches(on('a', act(`'hang once'`), act(`'of a'`)), on('hang once', act(`'other'`)))
     const { scope, stub, event } = await deadLetter(dying)
