@@ -1,7 +1,7 @@
 import type { JournalEntry, Phase, StepEnd } from '../../skills/runner/ports.ts'
 import { type Json, byteLength } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
-import type { Action } from '../../contract/action.ts'
+import { type Action, MOST_ACTS } from '../../contract/action.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 import type { WorkState, KeyedOutput } from '../../contract/scope-api.ts'
 import { type EffectPlace, ownerOfRun, isCallKey, type EffectResult } from './effect.ts'
@@ -15,6 +15,8 @@ const SEQUENCE = 'sequence:'
 export const sequenceKey = (log_seq: number): string => `${SEQUENCE}${log_seq}`
 /** The owner of the journal rows of an act of a sequence. */
 export const actOwner = (key: string, place: number): string => `${key}:${place}`
+/** The owners of all its acts. */
+export const actOwners = (key: string): string[] => Array.from({ length: MOST_ACTS }, (_, place) => actOwner(key, place))
 export const isOfSequence = (owner: string): boolean => owner.startsWith(SEQUENCE)
 
 /** An act of a sequence that is no call of a tool, as it was done. */

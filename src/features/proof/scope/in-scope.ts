@@ -5,7 +5,6 @@ import type { Collaborators } from '../../../engine/wiring.ts'
 import type { Certificate } from '../../../contract/certificate.ts'
 import { tellCertificates } from '../../../store/artifacts/certificates.ts'
 import { countAnswer } from '../../../evidence/draw.ts'
-import { MOST_ACTS } from '../../../contract/action.ts'
 import { agentOwner, type Decision, type ReflexVersion } from '../../../contract/reflex.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'
@@ -18,7 +17,7 @@ import { Promotions } from './promotions.ts'
 import { ProvenActs } from './proven-acts.ts'
 import { ShadowTrials } from './shadow.ts'
 import { TeacherWatch } from './teacher-watch.ts'
-import { actOwner, sequenceKey } from '../../../engine/effects/effect-journal.ts'
+import { actOwners, sequenceKey } from '../../../engine/effects/effect-journal.ts'
 import { DECISION_ASKED } from '../../../contract/decision-asked.ts'
 import type { Drift } from '../../learning/contract/learner-api.ts'
 import type { Job } from '../../../engine/jobs.ts'
@@ -81,7 +80,7 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
     unit((waiting) => jobs.progressed(waiting, 'audit', key))
     return { again_ms: AGAIN_MS.least }
   }
-  const owners = payload.own.action_type === 'sequence' ? Array.from({ length: MOST_ACTS }, (_, place) => actOwner(acts, place)) : []
+  const owners = payload.own.action_type === 'sequence' ? actOwners(acts) : []
   const { asked, answer, usage } = await answerTo({ turn_id: key, head, view, answers_of: owners }, payload, parts)
   const again_ms = pauseBefore(answer, { decided_at: view.decided_at, now: now() })
   if (again_ms !== null) {

@@ -194,7 +194,7 @@ export class Judgements {
   overruledLater(
     unit: Unit,
     { acting, ...said }: { acting: readonly string[]; turn_id: string | null; reason: string },
-    fits: (action: Action) => boolean,
+    fits: (action: Action, event_id: string) => boolean,
   ): void {
     const { records } = this.#parts
     for (const reflex_id of records.acted().filter((id) => !acting.includes(id))) {

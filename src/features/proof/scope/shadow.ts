@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../../../tools/define-tool.ts'
 import { actNameOf } from '../../../contract/act-name.ts'
-import { actionsIn, toolCallOf, type Action } from '../../../contract/action.ts'
+import { actionsIn, toolCallOf, type Action, type ActionCall } from '../../../contract/action.ts'
 import { actsOf, type Decision, type ReflexVersion, type ComparisonTerms, type Words } from '../../../contract/reflex.ts'
 import type { Event } from '../../../core/event.ts'
 import { signsOf } from '../../../evidence/branches.ts'
@@ -12,6 +12,7 @@ import { agreedIn, ownersOfActs } from '../../../reflexes/agreement.ts'
 import { countRun } from '../../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
 import { historyOf, type ReflexStep } from '../../../reflexes/decide.ts'
+import { actOwners, isOfSequence, sequenceKey } from '../../../engine/effects/effect-journal.ts'
 import type { Applied, ScopeFeature } from '../../../engine/feature.ts'
 import type { Stored } from '../../../engine/inbox/inbox.ts'
 import { eventHead, headOf, scopeHead } from '../../../engine/log/spans.ts'
@@ -27,9 +28,9 @@ import type { Judgements, JudgedAct } from './judgements.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import type { Turn } from '../../../engine/turns/turn.ts'
-import type { Ground } from '../../../engine/storage/wiring.ts'
+import type { Lanes } from '../../../engine/effects/wiring.ts'
 
-type ShadowTrialsParts = Pick<Ground, 'database' | 'records' | 'features' | 'agent' | 'log' | 'settings'> & {
+type ShadowTrialsParts = Pick<Lanes, 'database' | 'records' | 'features' | 'agent' | 'log' | 'settings' | 'effects'> & {
   programs: ReflexVersions
   toolbox: Toolbox
   promotions: Promotions
@@ -266,18 +267,32 @@ export class ShadowTrials implements ScopeFeature {
   undone(unit: Unit, { tool, undoes }: Undoing, input: unknown, { turn_id, who }: { turn_id: string | null; who: string }): void {
     const fieldOf = (given: unknown, field: string): string | undefined =>
       JSON.stringify((given as Record<string, unknown> | null)?.[field])
-    const fits = (action: Action): boolean => {
-      const calls = actionsIn(action).flatMap((one) => toolCallOf(one) ?? [])
-      return calls.some(
+    const fits = (action: Action, event_id: string): boolean =>
+      this.#callsOf(action, event_id).some(
         ({ tool: called, args }) =>
           called === undoes.tool &&
           undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(args, field) === fieldOf(input, field)),
       )
-    }
     const reason = `${who} called ${tool}, which undoes its ${undoes.tool}`
     const acting = this.#parts.programs.links.flatMap((link) => link.acting?.id ?? [])
     const overruled = acting.filter((id) => this.overruled(unit, id, { turn_id, reason }, fits))
     if (overruled.length === 0) this.#parts.judgements.overruledLater(unit, { acting, turn_id, reason }, fits)
+  }
+
+  /** The calls of an action. Only the journal knows which branch of a sequence was taken. */
+  #callsOf(action: Action, event_id: string): ActionCall[] {
+    if (action.action_type !== 'sequence' || !action.branches) return actionsIn(action).flatMap((one) => toolCallOf(one) ?? [])
+    const { database, effects, log } = this.#parts
+    const row = database.first<{ log_seq: number | null; turns: string | null }>(
+      `SELECT outcome ->> '$.log_seq' AS log_seq, turns FROM events WHERE id = ?`,
+      event_id,
+    )
+    const ended = row?.log_seq == null ? [] : actOwners(sequenceKey(row.log_seq))
+    const failed = (JSON.parse(row?.turns ?? '[]') as string[]).filter(isOfSequence)
+    return effects.journal.doneBy([...ended, ...failed]).flatMap(({ tool, log_seq }): ActionCall[] => {
+      const started = log_seq === null ? null : log.entry(log_seq)
+      return tool !== null && started?.kind === 'effect-started' ? [{ tool, args: started.input }] : []
+    })
   }
 
   /** Undefined where nothing is learned: no shapes are guarded there. */

@@ -551,6 +551,23 @@ describe('a version that was promoted by proof', () => {
     expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 1, disagreed: 1 } }])
   })
 
+  test('has only what its branch did counted against it, once a later call undoes it', async () => {
+    const acts = (text: string) => `[{ action_type: 'call_tool', tool: 'act_global', args: { text: '${text}' } }]`
+    const branch = (when: string, text: string) => `{ when: [${when}], acts: ${acts(text)} }`
+    const first = `[{ action_type: 'call_tool', tool: 'act', args: { text: 'look' } }]`
+    const branches = [branch(`{ output: 0, path: '/did', one_of: ['look'] }`, 'taken'), branch('', 'not taken')].join(', ')
+    const body = `return { action_type: 'sequence', acts: ${first}, branches: [${branches}] }`
+    const { scope, version } = await audited(body, { risk: 'outside', audit_share: 0 })
+    const stub = stubOf(scope)
+    behaviours.set(scope, async () => null)
+    const event = undrawn(scope, 'a', version)
+    await sendAndSettle(stub, event)
+    await stub.callTool({ tool: 'undo_global', input: { text: 'not taken' }, key: crypto.randomUUID() }, 'ops')
+    expect(await entriesOf(stub, 'reflex-overruled')).toEqual([])
+    await stub.callTool({ tool: 'undo_global', input: { text: 'taken' }, key: crypto.randomUUID() }, 'ops')
+    expect(await entriesOf(stub, 'reflex-overruled')).toMatchObject([{ reflex_id: version.id, event_ids: [event.id] }])
+  })
+
   test.each([
     // The chain has the earlier version only beside one that acts by proof.
     [{ later_by_proof: true }, { audited: [1, 1], moved: [{ version: 1, to: 'shadow' }], counted: [[1, 2]] }],
