@@ -20,9 +20,11 @@ export function riskIn(toolbox: RiskTools, action: Action): Risk {
   const call = toolCallOf(action)
   if (!call) return riskOf(action, { keyed: false, undoable: false })
   const keyed = (toolbox.keyOf(call.tool, call.args)?.idempotence_key ?? null) !== null
-  const undoable = onlyReads(toolbox.all[call.tool] ?? {}) || Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === call.tool)
+  // A call that only reads can be repeated, as one with a key.
+  const reads = onlyReads(toolbox.all[call.tool] ?? {})
+  const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === call.tool)
   const handed_over = call.tool.startsWith(CALLER_TOOL) && !toolbox.isFinal(call.tool)
-  return riskOf(action, { keyed, undoable: undoable || handed_over })
+  return riskOf(action, { keyed: keyed || reads, undoable: undoable || handed_over })
 }
 
 /** Its key depends on outputs that are not known yet: a tool that has keys will have one. */
