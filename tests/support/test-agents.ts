@@ -46,6 +46,8 @@ const perform = async (
   if (text === 'counted') return { did: text, times: String(timesOf(scope, text)) }
   return text === 'dear' ? { did: text, cost_usd: 2 } : { did: text }
 }
+/** The number of calls of the tool that only reads, by scope. */
+export const looks = new Map<string, number>()
 const timesOf = (scope: string, text: string): number => effects.filter((effect) => effect.scope === scope && effect.text === text).length
 
 /** Serves `test/*`: notes with «noise» are filtered out, «bad filter» breaks the filter. */
@@ -70,6 +72,12 @@ export const testAgent: Agent = defineAgent({
     undo_global: defineTool({ description: 'undoes it', input, undoes: { tool: 'act_global', match: ['text'] }, execute: perform }),
     act_deaf: defineTool({ description: 'does not listen', input, timeout_ms: 50, execute: perform }),
     act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
+    look: defineTool({
+      description: 'counts how often it was done',
+      input,
+      repeatable: true,
+      execute: async ({ text }, { scope }) => (looks.set(scope, (looks.get(scope) ?? 0) + 1), { times: timesOf(scope, text) }),
+    }),
   },
   settings: { ...SOON, turn_timeout_ms: 5000 },
   offline: [

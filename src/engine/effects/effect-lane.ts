@@ -29,7 +29,7 @@ import { scopeHead } from '../log/spans.ts'
 import { childHead } from '../../traces/ids.ts'
 import { toolFailure } from '../log/failures.ts'
 import type { Unit } from '../../kernel/unit.ts'
-import { effectId, type EffectJournal, type RecordedEffect, releaseUndone } from './effect-journal.ts'
+import { effectId, type EffectJournal, isOfSequence, type RecordedEffect, releaseUndone } from './effect-journal.ts'
 import type { CallOrigins } from './call-origins.ts'
 import type { GlobalKeys } from './global-keys.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
@@ -72,7 +72,7 @@ const whyRefused = ({ anchors, said }: { anchors: readonly string[]; said: reado
   [...anchors.map((name) => `it touches the anchor ${name}, which the question did not name`), ...said].join('; ')
 
 const NOT_NEEDED = 'the turn did not name this tool as one that its task needs'
-type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
+type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number; log_seq: number }
 type EndedEffect = { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined }
 
 /**
@@ -240,12 +240,12 @@ export class EffectLane {
     return { ...called, close: (end, step) => (this.#end(end, request, { begun, result: called.result, step }), leave()) }
   }
 
-  /** The effect's journal row. A call that only reads has none. */
+  /** The effect's journal row. A call that only reads has none before its end. */
   #placeOf({ step, definition, turn_id }: ReadyRequest): EffectPlace | null {
     return step ?? (definition.repeatable ? null : this.#parts.journal.nextPlace(turn_id ?? `call:${uuidv7()}`))
   }
 
-  #begin(unit: Unit, request: ReadyRequest, effect: Omit<BegunEffect, 'id'> & { arguments_hash: string }): BegunEffect {
+  #begin(unit: Unit, request: ReadyRequest, effect: Omit<BegunEffect, 'id' | 'log_seq'> & { arguments_hash: string }): BegunEffect {
     const { place, key, arguments_hash, head, started } = effect
     const id = place ? effectId(place) : uuidv7()
     const step = request.step && stepOf(request.step)
@@ -262,7 +262,7 @@ export class EffectLane {
       ...(Object.keys(request.named_by).length > 0 && { named_by: request.named_by }),
     })
     if (place) this.#parts.journal.begin(unit, { ...place, tool: request.tool, arguments_hash, key, log_seq, started_at: started })
-    return { id, place, key, head, started }
+    return { id, place, key, head, started, log_seq }
   }
 
   async #call(request: ReadyRequest, key: string | null, head: EntryHead): Promise<Omit<HeldEffect, 'close'>> {
@@ -298,7 +298,8 @@ export class EffectLane {
   #end(unit: Unit, request: ReadyRequest, { begun, result, step }: EndedEffect): void {
     const { journal, global_keys } = this.#parts
     const { place, head, started } = begun
-    if (place) journal.end(unit, place, result, step)
+    const kept = place ?? this.#keepRead(unit, request, { begun, result })
+    if (kept) journal.end(unit, kept, result, step)
     unit.count({ effects: 1, effects_failed: result.status === 'ok' ? 0 : 1 })
     unit.log({ ...head, duration_ms: unit.now - started, ...this.#endEntry(request, begun, result) })
     if (place) global_keys.settleEffect(place, result, unit.now)
@@ -306,6 +307,20 @@ export class EffectLane {
     this.origins.note(request, result.output)
     if (result.status !== 'ok') return
     releaseUndone(unit, this.#parts, request.definition, request.input)
+  }
+
+  /**
+   * Keeps what a sequence read, once it is known and without a key: its later acts depend on that,
+   * and so do a turn that continues it, a retry and an audit. A read that a crash cut off is
+   * repeated.
+   */
+  #keepRead(unit: Unit, request: ReadyRequest, { begun, result }: Pick<EndedEffect, 'begun' | 'result'>): EffectPlace | null {
+    const { tool, turn_id, input } = request
+    if (turn_id === null || !isOfSequence(turn_id) || result.status !== 'ok') return null
+    const { log_seq, started: started_at } = begun
+    const place = this.#parts.journal.nextPlace(turn_id)
+    this.#parts.journal.begin(unit, { ...place, tool, arguments_hash: argumentsHash(input), key: null, log_seq, started_at })
+    return place
   }
 
   #reuse(

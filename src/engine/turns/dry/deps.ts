@@ -99,11 +99,6 @@ type Answered = { output: unknown; is_repeat: boolean }
 
 async function answerTo({ effects, scope, settings }: DryParts, turn: DryTurn, called: Called): Promise<Answered> {
   const { tool, definition } = called
-  if (definition.repeatable === true) {
-    const { turn_id, head, signal } = turn
-    const request = { ...called, cause: { by: `dry:${turn_id}` }, turn_id: null, earlier_turns: [], head, signal }
-    return { output: await effects.run({ ...request, timeout_ms: settings().effect_timeout_ms }), is_repeat: false }
-  }
   const input = effectInput(called)
   const key = effectKey({ ...called, input }, scope)
   const { journal } = effects
@@ -112,6 +107,11 @@ async function answerTo({ effects, scope, settings }: DryParts, turn: DryTurn, c
   const before = key === null ? same.find(({ id }) => !turn.answered.has(id)) : journal.byKey(tool, key)
   if (before) turn.answered.add(before.id)
   const is_repeat = before?.status === 'ok' && before.output !== null
+  if (definition.repeatable === true && !(is_repeat && before.error === null)) {
+    const { turn_id, head, signal } = turn
+    const request = { ...called, cause: { by: `dry:${turn_id}` }, turn_id: null, earlier_turns: [], head, signal }
+    return { output: await effects.run({ ...request, timeout_ms: settings().effect_timeout_ms }), is_repeat: false }
+  }
   return { output: is_repeat ? JSON.parse(before.output ?? '') : RECORDED, is_repeat }
 }
 

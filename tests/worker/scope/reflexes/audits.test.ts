@@ -275,6 +275,22 @@ describe('an audit of a proven reflex', () => {
     expect(await audits(scope)).toMatchObject([{ agreed: true }])
   })
 
+  test('of a sequence shows the slow path what its look-up returned, and not what its later act has changed', async () => {
+    const looked = `{ action_type: 'call_tool', tool: 'look', args: { text: 'n0' } }`
+    const acted = looked.replace('look', 'act')
+    const { scope, version } = await audited(`return { action_type: 'sequence', acts: [${looked}, ${acted}] }`, { risk: 'final' })
+    const seen: unknown[] = []
+    behaviours.set(scope, async (_, deps) => {
+      seen.push(await deps.call('look', { text: 'n0' }))
+      await deps.call('act', { text: 'n0' })
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'n0'))
+    await untilAudited(scope, 1)
+    expect(seen).toEqual([{ times: 0 }])
+    expect(await audits(scope)).toMatchObject([{ agreed: true, version: version.version }])
+  })
+
   test('catches a slow path that changes its mind within 200 audits, and has it learned again', async () => {
     const { scope, version } = await audited(IGNORES)
     behaviours.set(scope, async () => null)

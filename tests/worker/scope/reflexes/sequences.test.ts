@@ -5,7 +5,7 @@ import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { call } from '../../../support/http.ts'
 import { acting, did, write } from '../../../support/reflex-chain.ts'
 import { crash, entriesOf, freshScope, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
-import { ask, behaviours } from '../../../support/test-agents.ts'
+import { ask, behaviours, looks } from '../../../support/test-agents.ts'
 
 const TEXT = 'context.event.text'
 const act = (text: string, more = '') => `{ action_type: 'call_tool', tool: 'act', args: { text: ${text} }${more} }`
@@ -397,6 +397,26 @@ describe('a sequence with branches', () => {
     await sendAndSettle(stub, note(scope, 'b'))
     expect(did(scope)).toEqual(['counted', 'once', 'counted', 'counted', 'again'])
     expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { reused: true } }])
+  })
+
+  const look = `{ action_type: 'call_tool', tool: 'look', args: { text: 'hang once' } }`
+  const times = (count: number, text: string) => `{ when: [{ output: 0, path: '/times', one_of: [${count}] }], acts: [${act(text)}] }`
+  const looking = (...own: string[]) => `return { action_type: 'sequence', acts: [${look}], branches: [${own.join()}], consume: true }`
+
+  test('leaves to a turn what its look-up returned, too', async () => {
+    const { scope, stub } = await acting(looking(times(7, `'seven'`)))
+    behaviours.set(scope, async (_, deps) => deps.call('look', { text: 'hang once' }))
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'turn', result: { times: 0 } } }])
+    expect(looks.get(scope)).toBe(1)
+    expect(await entriesOf(stub, 'turn-started')).toMatchObject([{ done: [{ tool: 'look', output: { times: 0 } }] }])
+  })
+
+  test('takes the branch of its look-up also when a person retries it, and the world has changed', async () => {
+    const { scope, stub, event } = await deadLetter(looking(times(0, `'hang once'`), times(1, `'other'`)))
+    await stub.reopen([event.id], 'ops')
+    await until(async () => (await stub.event(event.id))?.ended_at, 'the retried event has its outcome')
+    expect(did(scope)).toEqual(['hang once', 'hang once'])
+    expect(looks.get(scope)).toBe(1)
   })
 
   test('is refused with an act in any branch that is not permitted', async () => {
