@@ -206,6 +206,32 @@ describe('a decision that depends on what its first call returned', () => {
     expect(by(() => undefined)).toEqual([])
   })
 
+  test.each<[string, (index: number) => string, string]>([
+    ['as a whole', (index) => `t${jsonHash(index).slice(0, 9)}`, '[redacted]'],
+    ['in a part', (index) => `leak ${jsonHash(index).slice(0, 9)}`, 'leak [secret]'],
+  ])('does not tell secrets from other values by the masks of the log: %s', async (_, plain, masked) => {
+    const episodes = lookups(300, (index) =>
+      draw(index) < 0.5
+        ? { output: { note: masked }, acts: call('alert', {}) }
+        : { output: { note: plain(index) }, acts: call('pass', {}) },
+    )
+    expect(learnReflexes(episodes).reflexes).toEqual([])
+  })
+
+  test('is learned from what stands beside masks', async () => {
+    const episodes = lookups(300, (index) => {
+      const is_open = draw(index) < 0.5
+      const output = {
+        state: is_open ? 'open' : 'shut',
+        ...(draw(index, 3) < 0.5 && { token: '[redacted]' }),
+        users: [{ key: '[secret: stripe]' }],
+      }
+      return { output, acts: call(is_open ? 'close' : 'open', {}) }
+    })
+    expect(await after(episodes, { state: 'open', token: 'a', users: [{ key: 'b' }] })).toEqual(['close'])
+    expect(await after(episodes, { state: 'shut', users: [] })).toEqual(['open'])
+  })
+
   test('is foreseen by what the calls of each later decision returned', () => {
     const fires: Fires = ({ key, code }, saw) => runReflex(sandbox, { hash: key, code }, { ...sampleContext, ...saw }).action
     const foreseen = (episodes: Episode[]) =>

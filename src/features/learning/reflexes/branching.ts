@@ -6,7 +6,7 @@ import type { Episode } from '../episode.ts'
 import { and, type Bits, bitsIn, bitsOf, count, indexesOf } from './facts/bits.ts'
 import { type Matrix, matrixOf } from './facts/matrix.ts'
 import { isExpressible } from './branch-tests.ts'
-import { type ActTemplate, type BranchRule, type DecisionClass, type LearnedBranch, valueOf, withReturned } from './classes.ts'
+import { type ActTemplate, allReturned, type BranchRule, type DecisionClass, type LearnedBranch, valueOf } from './classes.ts'
 import { errorsOfRules } from './bounds.ts'
 import { type HeldOut, heldOut, NONE, OLDER, type PreparedEpisodes } from './judge.ts'
 import { type JudgedEpisodes, keyOfTemplate, LEAST_PREDICTED, type Merged, unpredicted, withMerged } from './merging.ts'
@@ -90,10 +90,11 @@ function* branchingOf(episodes: readonly Episode[], { prepared, group, boundOf }
     return among.has(own) || (own === -1 && isBegun(episodes[index] as Episode, group.acts))
   }
   const members = [...episodes.keys()].filter(begins)
-  const seen = members.flatMap((index): Seen[] => {
-    const episode = withReturned(episodes[index] as Episode, group.acts.length)
-    return episode ? [{ index, episode }] : []
-  })
+  const returned = allReturned(
+    members.map((index) => episodes[index] as Episode),
+    group.acts.length,
+  )
+  const seen = returned.flatMap((episode, place): Seen[] => (episode ? [{ index: members[place] ?? -1, episode }] : []))
   const matrix = yield* matrixOf(
     seen.map(({ episode }) => episode),
     isExpressible,
@@ -125,8 +126,13 @@ function branchOf({ own, rules }: Learned, of: Learning, first: number): Learned
     exceptions,
     examples: indexesIn(covered, of, isOwn),
   }))
-  const mine = of.seen.flatMap(({ index }) => (isOwn(of.prepared.classes.of[index] ?? -1) ? [index] : []))
-  return { decision: { ...decision, acts: decision.acts.slice(first) }, rules: shown, own: mine }
+  const mine = of.seen.filter(({ index }) => isOwn(of.prepared.classes.of[index] ?? -1))
+  return {
+    decision: { ...decision, acts: decision.acts.slice(first) },
+    rules: shown,
+    own: mine.map(({ index }) => index),
+    seen: mine.map(({ episode }) => episode),
+  }
 }
 
 /** The indexes of episodes of some classes. */

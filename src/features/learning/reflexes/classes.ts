@@ -2,6 +2,7 @@ import type { Steps } from '../../../base/steps.ts'
 import { canonicalJson, isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
 import { MOST_ACTS } from '../../../contract/action.ts'
 import { isMask } from '../../../traces/redact.ts'
+import { isMasked } from '../../../base/secrets.ts'
 import { SEVERAL_WORDS, wordsIn, type Replies } from '../../../contract/words.ts'
 import type { Words } from '../../../contract/reflex.ts'
 import type { Episode, EpisodeAct, Saw, Seen } from '../episode.ts'
@@ -24,8 +25,11 @@ export type ActTemplate = { kind: EpisodeAct['kind']; name: string; input: Actio
 
 /** A rule of a branch. `examples`: indexes of episodes. */
 export type BranchRule = { literals: readonly Literal[]; support: number; exceptions: number; examples: readonly number[] }
-/** A decision that follows the first acts of another. `own`: indexes of episodes. */
-export type LearnedBranch = { decision: DecisionClass; rules: readonly BranchRule[]; own: readonly number[] }
+/**
+ * A decision that follows the first acts of another. `own`: indexes of its episodes, which are
+ * `seen` after those acts.
+ */
+export type LearnedBranch = { decision: DecisionClass; rules: readonly BranchRule[]; own: readonly number[]; seen: readonly Episode[] }
 
 /** Decisions that are alike up to slots. No acts: it does nothing. */
 export type DecisionClass = {
@@ -333,26 +337,44 @@ const withOutputs = (saw: Saw, acts: readonly EpisodeAct[], place: number): Seen
   outputs: acts.slice(0, place).map(({ output }) => output as Json | undefined),
 })
 
-/** A mask says nothing about what it hides. Texts that are JSON become what they say. */
-function unmasked(value: Json | undefined): Json | undefined {
-  if (value === undefined || isMask(value)) return undefined
-  if (typeof value === 'string') return unmasked(jsonIn(value)) ?? value
-  if (Array.isArray(value)) return value.map((item) => unmasked(item) ?? null)
-  if (!isJsonFields(value)) return value
+/**
+ * The episodes as they were seen after their first acts; null where an output is not known. What
+ * the log masks in one of them is known in none: that it is a secret would tell them apart.
+ */
+export function allReturned(episodes: readonly Episode[], count: number): (Episode | null)[] {
+  const all = episodes.map(({ acts }) => acts.slice(0, count).map(({ output }) => output as Json | undefined))
+  const masked = new Set(all.flatMap((outputs) => outputs.flatMap((output, place) => maskedIn(output, String(place)))))
+  return episodes.map((episode, index) => {
+    const outputs = all[index]?.map((output, place) => unmasked(output, masked, String(place))) ?? []
+    const returned = outputs.filter((output) => output !== undefined)
+    return returned.length < count ? null : { ...episode, saw: { ...episode.saw, returned } }
+  })
+}
+
+/** The names that lead to masks. All items of a list have one name. */
+function maskedIn(value: Json | undefined, path: string): string[] {
+  const whole = wholeOf(value)
+  if (Array.isArray(whole)) return whole.flatMap((item) => maskedIn(item, `${path}/*`))
+  if (isJsonFields(whole)) return Object.entries(whole).flatMap(([name, inner]) => maskedIn(inner, `${path}/${name}`))
+  return isMasked(whole) ? [path] : []
+}
+
+/** A value without what is masked. */
+function unmasked(value: Json | undefined, masked: ReadonlySet<string>, path: string): Json | undefined {
+  if (masked.has(path)) return undefined
+  const whole = wholeOf(value)
+  if (Array.isArray(whole)) return whole.map((item) => unmasked(item, masked, `${path}/*`) ?? null)
+  if (!isJsonFields(whole)) return whole
   return Object.fromEntries(
-    Object.entries(value).flatMap(([name, inner]) => {
-      const own = unmasked(inner)
+    Object.entries(whole).flatMap(([name, inner]) => {
+      const own = unmasked(inner, masked, `${path}/${name}`)
       return own === undefined ? [] : [[name, own]]
     }),
   )
 }
 
-/** The episode as it was seen after its first acts; null if an output is not known. */
-export function withReturned(episode: Episode, count: number): Episode | null {
-  const outputs = episode.acts.slice(0, count).map(({ output }) => unmasked(output as Json | undefined))
-  const returned = outputs.filter((output) => output !== undefined)
-  return returned.length < count ? null : { ...episode, saw: { ...episode.saw, returned } }
-}
+/** A text that is JSON is what it says. */
+const wholeOf = (value: Json | undefined): Json | undefined => (typeof value === 'string' ? (jsonIn(value) ?? value) : value)
 
 /** The value of a template in a context; undefined if a slot finds nothing. */
 export function valueOf(template: ActionTemplate, seen: Seen): Json | undefined {

@@ -1,7 +1,7 @@
 import { fnv1a } from '../../../base/fnv1a.ts'
 import type { Episode } from '../episode.ts'
 import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
-import { actsOfClass, type DecisionClass, type ActTemplate, nameOf, withReturned } from './classes.ts'
+import { actsOfClass, type DecisionClass, type ActTemplate, nameOf } from './classes.ts'
 import { type Acting, actCode, type CodeBranch, exampleLines, fieldCode, slotsOf, slotsTaken } from './act-code.ts'
 import { branchTests } from './branch-tests.ts'
 import type { HeldOut, PreparedEpisodes } from './judge.ts'
@@ -289,12 +289,11 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
   }
 }
 
-function* codeBranchesOf({ acts: first, branches = [] }: DecisionClass, episodes: readonly Episode[]): Steps<CodeBranch[]> {
+function* codeBranchesOf({ branches = [] }: DecisionClass, episodes: readonly Episode[]): Steps<CodeBranch[]> {
   const found: CodeBranch[] = []
-  for (const { decision, rules, own } of branches) {
+  for (const { decision, rules, own, seen } of branches) {
     yield
     const members = own.map((index) => episodes[index] as Episode)
-    const seen = members.flatMap((episode) => withReturned(episode, first.length) ?? [])
     found.push({
       title: `${quote(decision.key)}: ${own.length} decisions.`,
       acts: decision.acts,
