@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Json, JsonFields } from '../../../src/base/json.ts'
 import { parseAction, type SequenceAct } from '../../../src/contract/action.ts'
 import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
-import { actsOfAction } from '../../../src/features/learning/episodes/decided.ts'
+import { actsOfAction, replyAct } from '../../../src/features/learning/episodes/decided.ts'
 import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
 import { actsOnPath } from '../../../src/reflexes/sequence.ts'
 import { jsonHash } from '../../../src/base/hash.ts'
@@ -44,6 +44,7 @@ const lookups = (count: number, one: (index: number) => Looking): Episode[] =>
     const id = `x${index % 90}`
     return episode(index, { type: 'asked', id_of: id, ...event }, [looked('look', { id }, output), ...acts])
   })
+const HEARD = { meta: { heard: true } }
 const asked = episode(9000, { type: 'asked', id_of: 'x7' }, [])
 
 /** The tools that a learned action calls after its look-up returned this; null: it leaves it. */
@@ -189,6 +190,26 @@ describe('a decision that depends on what its first call returned', () => {
     const parsed = parseAction((await actions(episodes, asked))[0])
     const done = parsed.ok ? actsOfAction(parsed.action, [hits(80, 10)]) : []
     expect(done.at(-1)).toMatchObject({ name: 'answer', input: { from: 'x0' } })
+  })
+
+  test('says other words by what was returned', async () => {
+    const words = {
+      shipped: (id: string, days: number) => `Order ${id} comes in ${days} days.`,
+      packed: (id: string) => `Order ${id} leaves us any minute.`,
+      lost: () => 'Sorry, we are looking for it.',
+    }
+    const states = ['shipped', 'packed', 'lost'] as const
+    const episodes = lookups(400, (index) => {
+      const state = states[Math.floor(draw(index) * 3)] ?? 'lost'
+      const days = 1 + (index % 9)
+      return { event: HEARD, output: { state, days }, acts: [replyAct(words[state](`x${index % 90}`, days))] }
+    })
+    const event = episode(9000, { type: 'asked', id_of: 'x7', ...HEARD }, [])
+    const parsed = parseAction((await actions(episodes, event))[0])
+    const said = (output: Json) => parsed.ok && actsOfAction(parsed.action, [output]).at(-1)?.input
+    expect(said({ state: 'shipped', days: 4 })).toEqual({ content: 'Order x7 comes in 4 days.' })
+    expect(said({ state: 'packed', days: 4 })).toEqual({ content: 'Order x7 leaves us any minute.' })
+    expect(said({ state: 'lost', days: 4 })).toEqual({ content: 'Sorry, we are looking for it.' })
   })
 
   test('is not learned where what was returned says nothing, is masked, or is not known', () => {

@@ -10,6 +10,7 @@ import { variantsOf } from './variants.ts'
 import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './slots.ts'
 import type { ContextPath, Literal } from './facts/condition.ts'
 import { actName, branchingName } from '../../../contract/act-name.ts'
+import { GAP, shapesOf, type Wording, wordingsOf } from './wordings.ts'
 import { jsonIn, partOf } from '../../../reflexes/sequence.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
@@ -215,7 +216,11 @@ function* split(decision: string, members: readonly Member[], into: Into, made: 
       return
     }
     const kinds = isWords(name) ? yield* kindsBy(members, (other) => !isWords(other) && !templates.has(other)) : []
-    if (kinds.length < 2) into.refused.push({ decision, episodes: members.length, reason })
+    const wordings = isWords(name) && kinds.length < 2 ? yield* wordingsBeside(members, name) : []
+    if (wordings.length > 1)
+      for (const { own, said } of wordings)
+        yield* split(decision, membersAt(members, own), into, { ...made, [keyName(members[0], name)]: said })
+    else if (kinds.length < 2) into.refused.push({ decision, episodes: members.length, reason })
     else for (const [key, own] of kinds) if (!isRare(decision, key, own, into)) yield* split(decision, own, into, made)
     return
   }
@@ -434,18 +439,37 @@ function* templateFor(members: readonly Member[], name: string): Steps<ActionTem
 
 /** The words that were said most often, of those that can be said again. */
 function* likeliestWords(members: readonly Member[], name: string): Steps<ActionTemplate | null> {
-  const shapes = Map.groupBy(members, ({ flat }) => {
-    const said = flat.get(name)?.value
-    const words = typeof said === 'string' ? said.split(/\s+/) : []
-    return `${words.length} ${words[0]}`
-  })
-  for (const own of [...shapes.values()].sort((one, other) => other.length - one.length)) {
+  for (const own of [...shapesOf(textsAt(members, name)).values()].sort((one, other) => other.length - one.length)) {
     if (own.length < LEAST_DECISIONS) return null
-    const template = yield* templateFor(own, name)
+    const template = yield* templateFor(membersAt(members, own), name)
     if (template) return template
   }
   return null
 }
+
+/** The kinds of words beside other acts, which may depend on what these returned. */
+function* wordingsBeside(members: readonly Member[], name: string): Steps<Wording[]> {
+  if (placeOf(name) === 0) return []
+  function* saidBy(own: readonly number[]): Steps<string | null> {
+    const template = yield* templateFor(membersAt(members, own), name)
+    return template && nameOfWords(template)
+  }
+  return yield* wordingsOf(textsAt(members, name), { least: LEAST_DECISIONS, saidBy })
+}
+
+/** The words without what slots give. */
+function nameOfWords(template: ActionTemplate): string {
+  if ('constant' in template) return canonicalJson(template.constant)
+  return 'join' in template ? template.join.map((part) => (typeof part === 'string' ? part : GAP)).join('') : GAP
+}
+
+const membersAt = (members: readonly Member[], places: readonly number[]): Member[] => places.flatMap((place) => members[place] ?? [])
+
+const textsAt = (members: readonly Member[], name: string): string[] =>
+  members.map(({ flat }) => {
+    const said = flat.get(name)?.value
+    return typeof said === 'string' ? said : ''
+  })
 
 /** A text whose words are constant or slots. Only a reply may have outputs among its words. */
 function* joined(examples: readonly Example[], mayHaveOutputs: boolean): Steps<ActionTemplate | null> {
