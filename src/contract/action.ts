@@ -31,18 +31,20 @@ const shapes = {
   set_scratch: { key: name, value },
 }
 
+/** Characters of a JSON pointer. */
+export const LONGEST_POINTER = 512
 const earlier = {
   output: z.int().min(0).max(6).describe('The place of an earlier act in the sequence, from 0.'),
   path: z
     .string()
-    .max(512)
+    .max(LONGEST_POINTER)
     .regex(/^(?:\/[^/]*)*$/, 'must be a JSON pointer')
     .describe('A JSON pointer into its output; empty for the whole.'),
 }
 const use = z.strictObject({
   at: z
     .string()
-    .max(512)
+    .max(LONGEST_POINTER)
     .regex(/^\/(?:(?:args|inputs|event)\/.|value(?:\/|$))/, 'must be a JSON pointer below args, inputs, event or value')
     .describe('A JSON pointer into the act, to the value that is replaced.'),
   ...earlier,
@@ -75,8 +77,10 @@ export type SequenceAct = z.infer<typeof sequenceAct>
 export const MOST_ACTS = 8
 
 const scalar = z.union([z.string().max(512), z.number(), z.boolean(), z.null()])
+/** Characters of words that a branch asks for. */
+export const LONGEST_SAID = 128
 /** A word, or several in a row. */
-const said = z.string().min(1).max(128)
+const said = z.string().min(1).max(LONGEST_SAID)
 const condition = z
   .strictObject({
     ...earlier,

@@ -124,6 +124,28 @@ describe('a decision that depends on what its first call returned', () => {
     expect(await after(episodes, {})).toBeNull()
   })
 
+  test('asks for no words, and at no place, that are too long for an action', async () => {
+    const [long, name] = ['q'.repeat(300), 'n'.repeat(600)]
+    const episodes = lookups(300, (index) => {
+      const [is_up, odd] = [draw(index) < 0.5, { [name]: true, [`${name}2`]: index }]
+      return {
+        output: { text: `${long}${is_up ? '' : 'x'} ${is_up ? 'up' : 'down'} ${index}`, ...odd },
+        acts: call(is_up ? 'pass' : 'restart', {}),
+      }
+    })
+    expect(await after(episodes, { text: `${long} up 5`, [name]: true, [`${name}2`]: 5 })).toEqual(['pass'])
+  })
+
+  test('asks at names of any characters', async () => {
+    const name = String.raw`a/b~c\u002fd'"` + '\n*/'
+    const episodes = lookups(300, (index) => {
+      const is_open = draw(index) < 0.5
+      return { output: { [name]: is_open ? 'open' : 'shut' }, acts: call(is_open ? 'close' : 'open', {}) }
+    })
+    expect(await after(episodes, { [name]: 'open' })).toEqual(['close'])
+    expect(await after(episodes, { [name]: 'shut' })).toEqual(['open'])
+  })
+
   test('by the words of a text', async () => {
     const episodes = lookups(300, (index) =>
       draw(index) < 0.5

@@ -13,6 +13,7 @@ import {
 import { leavesOf, LONGEST_VALUE, RETURNED } from './facts/facts.ts'
 import { spanOf } from './facts/ranges.ts'
 import { isReading, SUM_PLACES } from './facts/readings.ts'
+import { LONGEST_POINTER, LONGEST_SAID } from '../../../contract/action.ts'
 import { isSaid } from '../../../reflexes/sequence.ts'
 import { quote } from './facts/text.ts'
 import { LEAST_EACH, listCode, MOST_VALUES } from './guards.ts'
@@ -27,15 +28,20 @@ const OF_EVENT: ReadonlySet<string | undefined> = new Set(['event', 'scratch'])
 const isOfEvent = (path: ContextPath): boolean => OF_EVENT.has(isReading(path) ? path[1] : path[0]) || path[0] === 'before'
 const isLength = (path: ContextPath): boolean => path.at(-1) === 'length'
 const isReturned = ([first]: ContextPath): boolean => first === RETURNED
+const pointerOf = (path: readonly string[]): string => path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+const isShort = ([, , ...path]: ContextPath): boolean => pointerOf(path).length <= LONGEST_POINTER
 
 /** True if code can ask it of the event, or an action of an output. */
 export function isExpressible(condition: Condition): boolean {
-  if (condition.is === 'says') return isReturned(condition.path) && !condition.words.startsWith('^')
+  if (condition.is === 'says')
+    return (
+      isReturned(condition.path) && !condition.words.startsWith('^') && condition.words.length <= LONGEST_SAID && isShort(condition.path)
+    )
   if (condition.is !== 'equal' && condition.is !== 'present' && condition.is !== 'at_least') return false
   if (isReturned(condition.path) && isLength(condition.path))
     return condition.is === 'at_least' && !condition.minus && condition.value === 1
   const paths = [condition.path, ...('minus' in condition && condition.minus ? [condition.minus] : [])]
-  const isEither = paths.every((path) => isReturned(path) || isOfEvent(path))
+  const isEither = paths.every((path) => (isReturned(path) ? isShort(path) : isOfEvent(path)))
   return isEither && (paths.length === 1 || paths.filter(isReturned).length === 1)
 }
 
@@ -91,7 +97,7 @@ function guardsOf(own: readonly Episode[], literals: readonly Literal[]): Test[]
   const fixed = new Set(literals.flatMap(({ condition, holds }) => (condition.is === 'equal' && holds ? [pathKey(condition.path)] : [])))
   const paths = leavesOf(first.saw)
     .leaves.map(({ path }) => path)
-    .filter((path) => isReturned(path) && !isLength(path))
+    .filter((path) => isReturned(path) && !isLength(path) && isShort(path))
   return paths
     .filter((path) => !fixed.has(pathKey(path)))
     .flatMap((path) =>
@@ -138,4 +144,4 @@ function merged(tests: readonly Test[]): string[] {
 
 /** A JSON pointer (RFC 6901), in code. Its slashes stand as they are. */
 export const pointerCode = (path: readonly string[]): string =>
-  quote(path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')).replaceAll(String.raw`\u002f`, '/')
+  `'${path.map((name) => `/${quote(pointerOf([name]).slice(1)).slice(1, -1)}`).join('')}'`
