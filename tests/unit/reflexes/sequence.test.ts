@@ -8,7 +8,9 @@ import {
   type Sequence,
   type SequenceAct,
 } from '../../../src/contract/action.ts'
-import type { Act, KeyOf, ComparisonTerms } from '../../../src/contract/reflex.ts'
+import { actNameOf } from '../../../src/contract/act-name.ts'
+import { saysBeside } from '../../../src/contract/words.ts'
+import { type Act, actsOf, type KeyOf, type ComparisonTerms } from '../../../src/contract/reflex.ts'
 import type { Json } from '../../../src/base/json.ts'
 import { agreedIn } from '../../../src/reflexes/agreement.ts'
 import { actsOnPath, resolveAct } from '../../../src/reflexes/sequence.ts'
@@ -119,6 +121,15 @@ describe('a sequence with branches', () => {
     [{ present: false }, { free: 0 }, false],
     [{ present: true, one_of: ['a'] }, { free: 'b' }, false],
     [{ present: false }, null, true],
+    [{ says: ['sold out'] }, { free: 'Sold OUT!' }, true],
+    [{ says: ['sold'] }, { free: 'unsold' }, false],
+    [{ says_none: ['sold'] }, { free: 'unsold' }, true],
+    [{ says_none: ['sold'] }, {}, false],
+    [{ says_none: ['sold'] }, { free: 7 }, false],
+    [{ empty: true }, { free: [] }, true],
+    [{ empty: true }, { free: [0] }, false],
+    [{ empty: false }, { free: [0] }, true],
+    [{ empty: false }, {}, false],
   ])('that asks %j of %j: %s', (tests, output, holds) => expect(taken(output, free(tests))).toBe(holds))
 
   test('takes the first branch all of whose conditions hold, and none else', () => {
@@ -147,6 +158,21 @@ describe('a sequence with branches', () => {
     ['a test that there is not', [{ when: [{ output: 0, path: '', about: 5 }], acts: [] }]],
     ['an action that is no act of a sequence', [{ when: [], acts: [{ action_type: 'escalate', reason: 'x' }] }]],
   ])('is refused with %s', (_, branches) => expect(parseAction({ ...sequence(called({})), branches }).ok).toBe(false))
+})
+
+describe('a sequence with branches, as one decision', () => {
+  const branching: Sequence = {
+    ...sequence(replied('Looking.')),
+    branches: [[called({ b: 1 })], [called({ b: 2 })], []].map((acts) => ({ when: [], acts })),
+  }
+
+  test('has each way to continue in its name once', () => expect(actNameOf(branching)).toBe('reply + nothing or open'))
+  test('says words beside an act of a branch', () => expect(saysBeside(branching)).toBe(true))
+  test('is known to others as its first acts, and something that may follow', () =>
+    expect(actsOf(branching, () => null)).toEqual([
+      { act: 'reply', content: 'Looking.' },
+      { act: 'other', action_type: 'sequence' },
+    ]))
 })
 
 describe('a sequence and a decision', () => {
@@ -190,6 +216,7 @@ describe('a sequence and a decision', () => {
     ['the acts of another branch', branching, [made({ a: 1 }), made({ b: 1 }), said('Yes.')], returned(1), false],
     ['nothing more, where a branch has acts', branching, [made({ a: 1 })], returned(7), false],
     ['an output that is for no branch', branching, [made({ a: 1 }), made({ b: 4 })], returned(4), null],
+    ['other words before a branch', { ...both, branches: [{ when: [], acts: [] }] }, [made({ a: 1 })], {}, null],
     ['an output that nobody knows, for branches', branching, [made({ a: 1 }), made({ b: 7 }), said('Yes.')], { alone: true }, null],
     ['another first call, for branches', branching, [made({ a: 2 }), made({ b: 7 }), said('Yes.')], returned(7), false],
     ['no call, for branches', branching, [], returned(7), false],

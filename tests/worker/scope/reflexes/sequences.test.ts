@@ -366,6 +366,32 @@ describe('a sequence with branches', () => {
     expect((await entriesOf(stub, 'event-accepted')).filter(({ via }) => via === 'reflex')).toHaveLength(2)
   })
 
+  test('whose branch fails names the act, and its turn gets the outputs of all calls before it', async () => {
+    const { scope, stub } = await acting(branches(on('a', act(`'b'`), act(`'throw'`))))
+    behaviours.set(scope, async (_, deps) => [await deps.call('act', { text: 'a' }), await deps.call('act', { text: 'b' })])
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect(did(scope)).toEqual(['a', 'b', 'throw'])
+    expect(await entriesOf(stub, 'action-ended')).toMatchObject([
+      { status: 'failed', error: expect.stringMatching(/^act 3 of 3: /), acts: [{ status: 'ok' }, { status: 'ok' }, { status: 'failed' }] },
+    ])
+  })
+
+  test('by an output that is masked in the log is replayed as far as it is known', async () => {
+    const { scope, stub } = await acting(body)
+    await stub.configure({ redact: ['did'] }, 'ops')
+    const event = note(scope, 'a')
+    await sendAndSettle(stub, event)
+    expect(did(scope)).toEqual(['a', 'a', 'of a'])
+    expect(await replayed(scope, event)).toMatchObject({ divergences: [] })
+  })
+
+  test('is refused with more acts on a path than a sequence has', async () => {
+    const { scope, stub } = await acting(branches(on('a', ...Array.from({ length: 8 }, () => act(TEXT)))))
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect(did(scope)).toEqual([])
+    expect(await entriesOf(stub, 'reflex-passed')).toMatchObject([{ reason: 'refused', error: expect.stringContaining('makes 9 acts') }])
+  })
+
   test('takes the same branch when the process dies in it', async () => {
     const dying = branches(on('a', act(`'hang once'`), act(`'of a'`)), on('hang once', act(`'other'`)))
     const { scope, stub, event } = await deadLetter(dying)
