@@ -9,7 +9,10 @@ export type InTurns<Item> = {
   rest: () => Promise<unknown>
 }
 
-/** Runs the work of all items in portions, each owner's in its order. Rejects as the work. */
+/**
+ * Runs the work of all items in portions, each owner's in its order. Rejects as the work. The
+ * values are in the order in which their work began, not in the order of the items.
+ */
 export async function inTurns<Item, Value>(
   items: readonly Item[],
   work: (item: Item) => Promise<Value>,

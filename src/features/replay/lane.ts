@@ -23,6 +23,7 @@ import type { Acted, Chains } from './chain.ts'
 import type { EffectEnded } from './source.ts'
 import type { Around } from './given.ts'
 import { OUTSIDE, ownTools } from './recorded-chain.ts'
+import { isMasked } from '../../base/secrets.ts'
 import { anchorsTouched } from '../../tools/define-tool.ts'
 import { Unrecorded } from './report.ts'
 import type { Sessions } from './skills/sessions.ts'
@@ -195,7 +196,7 @@ const outputIn = (effect: EffectEnded | undefined): Json | undefined =>
 /** Throws if a branch asks about an output that the log does not have. */
 function takenPath(work: Branching, outputs: Outputs): ReturnType<typeof actsOnPath> {
   const asked = (work.branches ?? []).flatMap(({ when }) => when)
-  if (asksUnknown(work, outputs) || asked.some((of) => outputsAsked(of, outputs).some(holdsMask)))
+  if (asksUnknown(work, outputs) || asked.some((of) => isMasked(outputsAsked(of, outputs))))
     throw new Unrecorded('an output that its branches ask about is not in the log, or masked there')
   return actsOnPath(work, outputs)
 }

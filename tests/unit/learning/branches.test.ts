@@ -105,6 +105,16 @@ describe('a decision that depends on what its first call returned', () => {
     expect(await after(episodes, null)).toBeNull()
   })
 
+  test('has no more branches than an action may have', async () => {
+    const many = lookups(1200, (index) => {
+      const kind = Math.floor(draw(index) * 12)
+      return { output: { kind: `k${kind}` }, acts: call(`tool_${kind}`, {}) }
+    })
+    const parsed = parseAction((await actions(many, asked))[0])
+    const found = parsed.ok && parsed.action.action_type === 'sequence' ? parsed.action.branches : null
+    expect(found?.length).toBeGreaterThan(5)
+  })
+
   test('asks for a value of few by its name alone', async () => {
     const episodes = lookups(300, (index) =>
       draw(index) < 0.5 ? { output: { state: 'past_due' }, acts: call('remind', {}) } : { output: { state: 'active' }, acts: [] },
@@ -288,6 +298,16 @@ describe('a decision that depends on what its first call returned', () => {
     expect(foreseen([...orders.slice(0, 390), wrong]).at(-1)).toBe(false)
     const unknown = orders.map((one, index) => (index < 200 ? one : { ...one, acts: one.acts.map(({ output: _output, ...act }) => act) }))
     expect(foreseen(unknown)).toEqual([])
+    // A branch is for values that are not masked.
+    const looking = { action_type: 'call_tool', tool: 'stock_of', args: { sku: 'k1' } } as const
+    const when = [{ output: 0, path: '/note', none_of: ['gone'] }]
+    const fixed: Fires = () => ({ action_type: 'sequence', acts: [looking], branches: [{ when, acts: [] }] })
+    const noted = (note: string) =>
+      orders.map((one) => ({ ...one, acts: [looked('stock_of', { sku: 'k1' }, { note }), ...one.acts.slice(1)] }))
+    const by = (note: string) =>
+      atOnce(foreseeInSteps([...orders, ...noted(note)], { agreement: 0.95 }, { fires: fixed, lessons: new Map() }))
+    expect(by('here').some(({ agreed }) => !agreed)).toBe(true)
+    expect(by('it is [secret]').filter(({ index }) => index >= orders.length)).toEqual([])
   })
 
   test('is taught by no single stranger', () => {

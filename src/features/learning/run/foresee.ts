@@ -5,8 +5,9 @@ import { type Agreement, DEFAULT_AGREEMENT } from '../../../contract/agreement.t
 import type { Teacher } from '../../../contract/certificate.ts'
 import { wordsFor, type Replies } from '../../../contract/words.ts'
 import { fnv1a } from '../../../base/fnv1a.ts'
+import { isMasked } from '../../../base/secrets.ts'
 import { canonicalJson, type Json } from '../../../base/json.ts'
-import { actsOnPath, needsOutput } from '../../../reflexes/sequence.ts'
+import { actsOnPath, needsOutput, outputsAsked } from '../../../reflexes/sequence.ts'
 import type { Steps } from '../../../base/steps.ts'
 import { teacherChange } from '../../../evidence/certificate.ts'
 import type { Foreseen, ForeseenAct } from '../../../contract/certificate.ts'
@@ -99,6 +100,9 @@ function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boole
     const keys = (is_exact ? all : withoutWords(all)).map(({ kind, name, input }) => canonicalJson({ kind, name, input }))
     return (is_any ? keys.sort() : keys).join()
   }
+  const asked = action.action_type === 'sequence' ? (action.branches ?? []).flatMap(({ when }) => when) : []
+  // The branch of what the log masks is not known.
+  if (asked.some((condition) => isMasked(outputsAsked(condition, outputs)))) return null
   if (of(actsOfAction(action, outputs)) === of(decided)) return true
   if (action.action_type !== 'sequence') return false
   const { branches: _branches, ...first } = action
