@@ -54,6 +54,7 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
   [/^SELECT seq FROM log WHERE at < \? ORDER BY seq DESC LIMIT 1$/, 'the newest rows until one is older, after D1 refused a pack'],
   [/^SELECT seq, chain, head FROM log ORDER BY seq$/, 'the rows that are older than the chain, for a receipt; retention deletes them'],
   [/^SELECT skill_id\b.* FROM .*skill_runs/, RUNS],
+  [/^SELECT status, result, ended_at FROM .*skill_runs WHERE run_id = \?$/, 'the runs that retention has left, for the key of one'],
   [/^SELECT phase, place FROM effects WHERE phase <> 'call'/, 'the check of a journal'],
   [/^SELECT (?:id|body) FROM .*episodes/, LEARNING],
   [/^DELETE FROM episodes/, LEARNING],

@@ -72,12 +72,6 @@ export const testAgent: Agent = defineAgent({
     undo_global: defineTool({ description: 'undoes it', input, undoes: { tool: 'act_global', match: ['text'] }, execute: perform }),
     act_deaf: defineTool({ description: 'does not listen', input, timeout_ms: 50, execute: perform }),
     act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
-    look: defineTool({
-      description: 'counts how often it was done',
-      input,
-      repeatable: true,
-      execute: async ({ text }, { scope }) => (looks.set(scope, (looks.get(scope) ?? 0) + 1), { times: timesOf(scope, text) }),
-    }),
   },
   settings: { ...SOON, turn_timeout_ms: 5000 },
   offline: [
@@ -98,6 +92,23 @@ export const testAgent: Agent = defineAgent({
       },
     },
   ],
+})
+
+/** Like the agent of `test/*`, with a tool that only reads. */
+export const lookingAgent: Agent = defineAgent({
+  ...testAgent,
+  name: 'looker',
+  trigger: (context, deps) => (behaviours.get(deps.scope) ?? (async () => null))(context as never, deps as never) as Promise<null>,
+  scopes: ['look/*'],
+  tools: {
+    ...testAgent.tools,
+    look: defineTool({
+      description: 'counts how often it was done',
+      input,
+      repeatable: true,
+      execute: async ({ text }, { scope }) => (looks.set(scope, (looks.get(scope) ?? 0) + 1), { times: timesOf(scope, text) }),
+    }),
+  },
 })
 
 const proposed = (skill_id: string | undefined) => ({ skill_id, why: 'as instructed', inputs: { what: 'm' } })

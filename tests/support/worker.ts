@@ -20,6 +20,7 @@ import {
   doorkeeper,
   perceivingAgent,
   testAgent,
+  lookingAgent,
   undoingAgent,
   variables,
   writingAgent,
@@ -29,6 +30,7 @@ import {
 const own = [
   testAgent,
   perceivingAgent,
+  lookingAgent,
   undoingAgent,
   chainedAgent,
   writingAgent,

@@ -18,8 +18,11 @@ type Learning = Partial<Settings['learning']>
 const IGNORES = `return { action_type: 'ignore', reason: 'noise' }`
 
 /** A scope in which a reflex acts by proof, and each of its decisions is audited. */
-async function audited(body: string, { risk = 'inside' as const, ...learning }: Learning & { risk?: 'inside' | 'outside' | 'final' } = {}) {
-  const scope = freshScope()
+async function audited(
+  body: string,
+  { risk = 'inside' as const, ...learning }: Learning & { risk?: 'inside' | 'outside' | 'final' } = {},
+  scope = freshScope(),
+) {
   const version = await write(body, { scope })
   const settings = { reflexes: [{ id: version.id }], learning: { mode: 'auto' as const, audit_share: 1, ...learning } }
   expect(await stubOf(scope).configure(settings, 'ops', 'key-of-ops')).toMatchObject({ ok: true })
@@ -278,7 +281,11 @@ describe('an audit of a proven reflex', () => {
   test('of a sequence shows the slow path what its look-up returned, and not what its later act has changed', async () => {
     const looked = `{ action_type: 'call_tool', tool: 'look', args: { text: 'n0' } }`
     const acted = looked.replace('look', 'act')
-    const { scope, version } = await audited(`return { action_type: 'sequence', acts: [${looked}, ${acted}] }`, { risk: 'final' })
+    const { scope, version } = await audited(
+      `return { action_type: 'sequence', acts: [${looked}, ${acted}] }`,
+      { risk: 'final' },
+      freshScope('look'),
+    )
     const seen: unknown[] = []
     behaviours.set(scope, async (_, deps) => {
       seen.push(await deps.call('look', { text: 'n0' }))

@@ -23,9 +23,9 @@ const SENT = `{ action_type: 'emit_event', event: { type: 'test.note', text: 'se
  * Sends an event whose sequence has the call `hang once`, and dies meanwhile: a dead letter. It
  * leaves the context, since an older event is there, so that a retry begins with the reflexes.
  */
-async function deadLetter(body: string, settings: SettingsPatch = {}) {
+async function deadLetter(body: string, settings: SettingsPatch = {}, of = freshScope()) {
   const ignore = `{ action_type: 'ignore', reason: 'not asked' }`
-  const { scope, stub } = await acting(`if (['sent', 'stays'].includes(context.event.text)) return ${ignore}\n${body}`)
+  const { scope, stub } = await acting(`if (['sent', 'stays'].includes(context.event.text)) return ${ignore}\n${body}`, {}, of)
   if (Object.keys(settings).length > 0) await stub.configure(settings, 'ops')
   await sendAndSettle(stub, note(scope, 'stays'))
   const event = note(scope, 'a')
@@ -430,7 +430,7 @@ describe('a sequence with branches', () => {
   const looking = (...own: string[]) => `return { action_type: 'sequence', acts: [${look}], branches: [${own.join()}], consume: true }`
 
   test('leaves to a turn what its look-up returned, too', async () => {
-    const { scope, stub } = await acting(looking(times(7, `'seven'`)))
+    const { scope, stub } = await acting(looking(times(7, `'seven'`)), {}, freshScope('look'))
     behaviours.set(scope, async (_, deps) => deps.call('look', { text: 'hang once' }))
     expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'turn', result: { times: 0 } } }])
     expect(looks.get(scope)).toBe(1)
@@ -438,7 +438,7 @@ describe('a sequence with branches', () => {
   })
 
   test('takes the branch of its look-up also when a person retries it, and the world has changed', async () => {
-    const { scope, stub, event } = await deadLetter(looking(times(0, `'hang once'`), times(1, `'other'`)))
+    const { scope, stub, event } = await deadLetter(looking(times(0, `'hang once'`), times(1, `'other'`)), {}, freshScope('look'))
     await stub.reopen([event.id], 'ops')
     await until(async () => (await stub.event(event.id))?.ended_at, 'the retried event has its outcome')
     expect(did(scope)).toEqual(['hang once', 'hang once'])
