@@ -34,6 +34,9 @@ export function jsonValue(text: string): unknown {
   }
 }
 
+/** A value as JSON has it; undefined if it has none. */
+export const asJson = (value: unknown): Json | undefined => jsonValue(jsonText(value) ?? '') as Json | undefined
+
 /** JSON with sorted keys: equal values have equal texts. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

@@ -75,6 +75,7 @@ export const sequenceAct = z.union([
 export type SequenceAct = z.infer<typeof sequenceAct>
 /** A sequence has so many acts, whichever branch it takes. */
 export const MOST_ACTS = 8
+export const MOST_BRANCHES = 8
 
 const scalar = z.union([z.string().max(512), z.number(), z.boolean(), z.null()])
 /** Characters of words that a branch asks for. */
@@ -120,7 +121,7 @@ const sequence = actionType('sequence', {
   branches: z
     .array(branch)
     .min(1)
-    .max(MOST_ACTS)
+    .max(MOST_BRANCHES)
     .optional()
     .describe('What follows is the first branch whose conditions hold. If none does, the event takes the slow path.'),
   any_order: z

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { heldBy, isOfOthers, saysOf } from '../evidence/attribution.ts'
 import { isMasked } from '../base/secrets.ts'
-import { jsonText, jsonValue, type Json } from '../base/json.ts'
+import { asJson, type Json } from '../base/json.ts'
 import { toolCallOf, withoutOutputs, type Action, type SequenceBranch, type Sequence, type SequenceAct } from '../contract/action.ts'
 import type { Event } from '../core/event.ts'
 import { actsOnPath, resolveAct } from './sequence.ts'
@@ -119,7 +119,7 @@ function branchAgrees(
 }
 
 const outputOf = (place: number | undefined, outputs: Comparing['outputs']): Json | undefined =>
-  outputs && place !== undefined && place in outputs ? (jsonValue(jsonText(outputs[place]) ?? '') as Json | undefined) : undefined
+  outputs && place !== undefined && place in outputs ? asJson(outputs[place]) : undefined
 
 /** The acts beside words, unless words are all there is. */
 export function withoutWords<One>(acts: readonly One[], isWords: (act: One) => boolean): readonly One[] {

@@ -94,14 +94,21 @@ function usesOutput(act: SequenceAct, place: number): boolean {
 /** The outputs that an act uses, as far as there are any. */
 export function outputsUsed(act: SequenceAct, outputs: Outputs): Json[] {
   const named = 'parts' in act ? act.parts.filter((part) => typeof part !== 'string') : 'uses' in act ? (act.uses ?? []) : []
-  return named.flatMap((one) => outputsAsked(one, outputs))
+  return valuesAt(named, outputs)
 }
 
-/** The value at a place of an output, if there is one. */
-export function outputsAsked({ output, path }: Pick<OutputCondition, 'output' | 'path'>, outputs: Outputs): Json[] {
-  const found = outputAt(outputs, output, path)
-  return found.ok ? [found.value] : []
-}
+/** The outputs that the branches of a sequence ask about, as far as there are any. */
+export const outputsAsked = ({ branches = [] }: Branching, outputs: Outputs): Json[] =>
+  valuesAt(
+    branches.flatMap(({ when }) => when),
+    outputs,
+  )
+
+const valuesAt = (places: readonly Pick<OutputCondition, 'output' | 'path'>[], outputs: Outputs): Json[] =>
+  places.flatMap(({ output, path }) => {
+    const found = outputAt(outputs, output, path)
+    return found.ok ? [found.value] : []
+  })
 
 function spoken(parts: Extract<SequenceAct, { parts: unknown }>['parts'], outputs: Outputs): ResolvedAct {
   const texts: string[] = []

@@ -1,6 +1,6 @@
 import { Toolbox } from '../../agent/toolbox.ts'
 import { isMask } from '../../traces/redact.ts'
-import { isJsonFields, jsonText, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
+import { asJson, isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import {
@@ -190,13 +190,11 @@ async function endOfSequence(work: Branching, doing: Doing, { around, sessions }
 }
 
 /** The output of a call. One that was not kept has an error in its place. */
-const outputIn = (effect: EffectEnded | undefined): Json | undefined =>
-  effect?.error === null ? (jsonValue(jsonText(effect.output) ?? '') as Json | undefined) : undefined
+const outputIn = (effect: EffectEnded | undefined): Json | undefined => (effect?.error === null ? asJson(effect.output) : undefined)
 
 /** Throws if a branch asks about an output that the log does not have. */
 function takenPath(work: Branching, outputs: Outputs): ReturnType<typeof actsOnPath> {
-  const asked = (work.branches ?? []).flatMap(({ when }) => when)
-  if (asksUnknown(work, outputs) || asked.some((of) => isMasked(outputsAsked(of, outputs))))
+  if (asksUnknown(work, outputs) || isMasked(outputsAsked(work, outputs)))
     throw new Unrecorded('an output that its branches ask about is not in the log, or masked there')
   return actsOnPath(work, outputs)
 }

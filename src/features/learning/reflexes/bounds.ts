@@ -10,8 +10,9 @@ const MOST_PART = 0.5
 
 const errors = (bound: number, part: number): number => Math.max(part * (1 - bound), Math.min(part * USUAL, MOST_PART * (1 - bound)))
 
-/** The share of the newer decisions in which rules may err. */
-export const errorsOfRules = (bound: number): number => errors(bound, PARTS.rules)
+/** True if rules err in few enough of the newer decisions that they take. */
+export const errsLittle = (bound: number, { covered, agreed }: { covered: number; agreed: number }): boolean =>
+  covered - agreed <= covered * errors(bound, PARTS.rules)
 
 /** Shares of errors that a table aims at, the strictest first. */
 export const errorsOfTable = (bound: number): number[] => Array.from(new Set(PARTS.table.map((part) => errors(bound, part))))

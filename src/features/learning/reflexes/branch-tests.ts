@@ -100,12 +100,7 @@ function guardsOf(own: readonly Episode[], literals: readonly Literal[]): Test[]
     .filter((path) => isReturned(path) && !isLength(path) && isShort(path))
   return paths
     .filter((path) => !fixed.has(pathKey(path)))
-    .flatMap((path) =>
-      guardOf(
-        path,
-        own.map(({ saw }) => valueAt(saw, path) as Json | undefined),
-      ),
-    )
+    .flatMap((path) => guardOf(path, valuesAt(path, own)))
     .slice(0, MOST_GUARDED)
 }
 

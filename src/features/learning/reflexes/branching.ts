@@ -1,20 +1,17 @@
-import { canonicalJson, type Json } from '../../../base/json.ts'
+import { canonicalJson, sameJson } from '../../../base/json.ts'
 import type { Steps } from '../../../base/steps.ts'
-import { MOST_ACTS } from '../../../contract/action.ts'
+import { MOST_ACTS, MOST_BRANCHES } from '../../../contract/action.ts'
 import { BY_OUTPUT } from '../contract/decision-words.ts'
 import type { Episode } from '../episode.ts'
 import { and, type Bits, bitsIn, bitsOf, count, indexesOf } from './facts/bits.ts'
 import { type Matrix, matrixOf } from './facts/matrix.ts'
 import { isExpressible } from './branch-tests.ts'
-import { type ActTemplate, allReturned, type BranchRule, type DecisionClass, type LearnedBranch, valueOf } from './classes.ts'
-import { errorsOfRules } from './bounds.ts'
+import { type ActTemplate, allReturned, type BranchRule, type DecisionClass, isGiven, keyOfActs, type LearnedBranch } from './classes.ts'
+import { errsLittle } from './bounds.ts'
 import { type HeldOut, heldOut, NONE, OLDER, type PreparedEpisodes } from './judge.ts'
-import { type JudgedEpisodes, keyOfTemplate, LEAST_PREDICTED, type Merged, unpredicted, withMerged } from './merging.ts'
+import { type JudgedEpisodes, LEAST_PREDICTED, type Merged, unpredicted, withMerged } from './merging.ts'
 import { coveredBy, type Rule, rulesFor } from './rules.ts'
 import type { Crowd } from './sources.ts'
-
-/** Rules of all branches: an action has so many. */
-const MOST_RULES = MOST_ACTS
 
 /** The bound that a decision has to prove. */
 type BoundOf = (decision: DecisionClass) => number
@@ -54,7 +51,7 @@ type Group = { acts: readonly ActTemplate[]; classes: readonly number[] }
 function groupsIn(judged: JudgedEpisodes): Group[] {
   const { classes } = judged.prepared.classes
   const open = unpredicted(judged, ([act]) => act?.kind === 'tool')
-  const groups = Map.groupBy(open, (own) => keyOfTemplate(classes[own]?.acts[0]))
+  const groups = Map.groupBy(open, (own) => canonicalJson(classes[own]?.acts[0]))
   return [...groups.values()].flatMap((own) =>
     own.length < 2 ? [] : [{ acts: sharedActs(own.map((one) => classes[one]?.acts ?? [])), classes: own }],
   )
@@ -63,8 +60,7 @@ function groupsIn(judged: JudgedEpisodes): Group[] {
 /** The calls that all of these begin with. */
 function sharedActs(all: readonly (readonly ActTemplate[])[]): readonly ActTemplate[] {
   const [first = []] = all
-  const isShared = (act: ActTemplate, place: number): boolean =>
-    act.kind === 'tool' && all.every((acts) => keyOfTemplate(acts[place]) === keyOfTemplate(act))
+  const isShared = (act: ActTemplate, place: number): boolean => act.kind === 'tool' && all.every((acts) => sameJson(acts[place], act))
   const end = first.findIndex((act, place) => !isShared(act, place))
   return end < 0 ? first : first.slice(0, end)
 }
@@ -102,8 +98,8 @@ function* branchingOf(episodes: readonly Episode[], { prepared, group, boundOf }
   const of: Learning = { seen, matrix, prepared }
   const judged = judgeBranches(yield* learnBranches(group.classes, OLDER, of), of)
   const isGood = (own: number): boolean => {
-    const { covered, agreed } = judged.byClass.get(own) ?? NONE
-    return covered >= LEAST_PREDICTED && covered - agreed <= covered * errorsOfRules(boundOf(classes.classes[own] as DecisionClass))
+    const held = judged.byClass.get(own) ?? NONE
+    return held.covered >= LEAST_PREDICTED && errsLittle(boundOf(classes.classes[own] as DecisionClass), held)
   }
   const all = yield* learnBranches(group.classes, 1, of)
   const learned = all.filter(({ own }) => isGood(own))
@@ -144,12 +140,8 @@ const indexesIn = (covered: Bits, { seen, prepared: { classes } }: Learning, isI
 
 /** True if a decision begins with these calls. */
 const isBegun = ({ acts, saw }: Episode, first: readonly ActTemplate[]): boolean =>
-  first.every(({ kind, name, input }, place) => {
-    const act = acts[place]
-    if (act?.kind !== kind || act.name !== name) return false
-    const outputs = acts.slice(0, place).map(({ output }) => output as Json | undefined)
-    return canonicalJson(valueOf(input, { ...saw, outputs }) ?? null) === canonicalJson(act.input)
-  })
+  first.every(({ kind, name }, place) => acts[place]?.kind === kind && acts[place].name === name) &&
+  isGiven({ acts, saw, words: 'exact' }, first)
 
 /** `covered` of rules: places in `seen`. */
 type Learned = { own: number; rules: Rule[] }
@@ -177,7 +169,7 @@ function* learnBranches(group: readonly number[], share: number, { seen, matrix,
     learned
       .flatMap(({ rules }) => rules)
       .sort((one, other) => other.support - one.support)
-      .slice(0, MOST_RULES),
+      .slice(0, MOST_BRANCHES),
   )
   return learned
     .map(({ own, rules }) => ({ own, rules: rules.filter((rule) => kept.has(rule)) }))
@@ -215,7 +207,8 @@ const mergedOf =
   ({ group, acts, branches, members }: LearnedBranching): Merged => {
     const own = group.flatMap((one) => classes[one] ?? [])
     const decision: DecisionClass = {
-      key: keyOf(acts),
+      // The key of its first acts stays when it gets another branch.
+      key: keyOfActs(acts, BY_OUTPUT),
       acts,
       branches,
       beside: null,
@@ -225,24 +218,6 @@ const mergedOf =
     }
     return { group, decision, members }
   }
-
-/** The key of a decision by its first acts, which stays when it gets another branch. */
-function keyOf(acts: readonly ActTemplate[]): string {
-  const fixed: Record<string, Json> = {}
-  const names = acts.map(({ kind, name, input }, place) => {
-    const paths: string[] = []
-    const visit = (template: ActTemplate['input'], path: readonly string[]): void => {
-      if ('fields' in template) for (const [field, inner] of Object.entries(template.fields)) visit(inner, [...path, field])
-      else {
-        paths.push(JSON.stringify(path))
-        if ('constant' in template) fixed[JSON.stringify(acts.length === 1 ? path : [String(place), ...path])] = template.constant
-      }
-    }
-    visit(input, [])
-    return `${kind} ${name} ${paths.sort().join(' ')}`.trim()
-  })
-  return `${names.join(' + ')}${BY_OUTPUT} ${canonicalJson(fixed)}`
-}
 
 /** Without those whose branch is not predicted, or wrongly. */
 function refinedBy(judged: HeldOut, predicted: LearnedBranching['predicted'] | undefined): HeldOut {

@@ -166,7 +166,7 @@ function* groups(members: readonly Member[]): Steps<[string, Member[]][]> {
   return [...found].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
-function groupOf(acts: readonly EpisodeAct[]): string {
+function groupOf(acts: readonly Pick<EpisodeAct, 'kind' | 'name' | 'input'>[]): string {
   if (acts.length === 0) return NOTHING
   return acts.map(({ kind, name, input }) => `${kind} ${name} ${[...flatten(input).keys()].sort().join(' ')}`.trim()).join(' + ')
 }
@@ -259,7 +259,7 @@ const freeText = (values: readonly Json[]): string =>
 
 const WORDS_COUNT = ', which vary: the setting learning.replies says if they are part of the decision'
 
-const keyOf = (member: Member, isPart: (name: string) => boolean): string =>
+const keyOf = (member: { acts: readonly unknown[]; flat: Flat }, isPart: (name: string) => boolean): string =>
   canonicalJson(
     Object.fromEntries([...member.flat].filter(([name]) => isPart(name)).map(([name, { value }]) => [keyName(member, name), value])),
   )
@@ -323,13 +323,31 @@ function reasonOfWords(members: readonly Member[], templates: Templates): string
 }
 
 /** The name of an argument in the key of a class, with the place of its act if it has several. */
-function keyName(member: Member | undefined, name: string): string {
+function keyName(member: { acts: readonly unknown[] } | undefined, name: string): string {
   const [place, ...path] = JSON.parse(name) as string[]
   return JSON.stringify(member?.acts.length === 1 ? path : [place, ...path])
 }
 
+/** The value of an argument that its decisions do not share. */
+const OPEN: Json = []
+
+const plainOf = (template: ActionTemplate): Json =>
+  'fields' in template
+    ? Object.fromEntries(Object.entries(template.fields).map(([name, inner]) => [name, plainOf(inner)]))
+    : 'constant' in template
+      ? template.constant
+      : OPEN
+
+/** The key of a decision by these acts, of which `ending` says how they continue. */
+export function keyOfActs(templates: readonly ActTemplate[], ending: string): string {
+  const acts = templates.map(({ input, ...act }) => ({ ...act, input: plainOf(input) as JsonFields }))
+  const flat: Flat = new Map()
+  acts.forEach(({ input }, place) => flatten(input, [String(place)], flat))
+  return `${groupOf(acts)}${ending} ${keyOf({ acts, flat }, (name) => flat.get(name)?.value !== OPEN)}`
+}
+
 /** A decision whose arguments its class does not give is another decision. */
-const isGiven = ({ acts, saw, words }: Member, templates: readonly ActTemplate[]): boolean =>
+export const isGiven = ({ acts, saw, words }: Pick<Member, 'acts' | 'saw' | 'words'>, templates: readonly ActTemplate[]): boolean =>
   templates.every(({ kind, input }, place) => {
     if (kind === 'reply' && words === 'said') return true
     const given = valueOf(input, withOutputs(saw, acts, place))

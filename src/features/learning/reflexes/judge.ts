@@ -43,11 +43,10 @@ export function* learnRules(
 ): Steps<Rule[][]> {
   const rules: Rule[][] = []
   for (const [own, { branches }] of classes.classes.entries()) {
-    const positive = bitsOf(matrix.size, (index) => classes.of[index] === own)
-    const problem = { matrix, taught, crowd, positive }
+    const problem = { matrix, taught, crowd, positive: bitsOf(matrix.size, (index) => classes.of[index] === own) }
     // Nothing separates decisions that all begin alike: their branches do.
     const usual = branches && isWanted(own) ? rulesByType(problem, types) : []
-    rules.push(usual.length > 0 || !isWanted(own) ? usual : yield* rulesFor(problem))
+    rules.push(isWanted(own) && usual.length === 0 ? yield* rulesFor(problem) : usual)
   }
   return rules
 }

@@ -1,6 +1,6 @@
 import type { Episode } from '../episode.ts'
 import { agreementFor, DEFAULT_AGREEMENT, type Agreement } from '../../../contract/agreement.ts'
-import { errorsOfRules } from './bounds.ts'
+import { errsLittle } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { withBranches } from './branching.ts'
 import { withAnyOrder } from './merging.ts'
@@ -206,8 +206,7 @@ function shareOf(byClass: readonly HeldOut[]): number {
 
 type IsGood = (judged: HeldOut, own: number) => boolean
 
-const isGoodAt = (bound: number, { covered, agreed }: HeldOut): boolean =>
-  covered >= LEAST_HELD_OUT && covered - agreed <= covered * errorsOfRules(bound)
+const isGoodAt = (bound: number, judged: HeldOut): boolean => judged.covered >= LEAST_HELD_OUT && errsLittle(bound, judged)
 
 type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes; isGood: IsGood }
 type Written = { reflexes: LearnedReflex[]; refused: LearningRefusal[]; exceptions: number[] }

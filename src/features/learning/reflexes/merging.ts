@@ -1,4 +1,4 @@
-import { canonicalJson, jsonText, jsonValue } from '../../../base/json.ts'
+import { canonicalJson } from '../../../base/json.ts'
 import type { ActionTemplate, ActTemplate, DecisionClass } from './classes.ts'
 import { type HeldOut, NONE, type PreparedEpisodes } from './judge.ts'
 
@@ -15,9 +15,6 @@ export const unpredicted = ({ prepared, byClass }: JudgedEpisodes, isAsked: (act
     const { n, agreed } = byClass[own] ?? NONE
     return isAsked(acts) && (n < LEAST_PREDICTED || agreed < n * PREDICTED) ? [own] : []
   })
-
-/** A template as text, whatever the order of its fields. */
-export const keyOfTemplate = (template: unknown): string => canonicalJson(jsonValue(jsonText(template) ?? 'null'))
 
 /** A class that replaces a group. `members`: indexes of all of its episodes. */
 export type Merged = { group: readonly number[]; decision: DecisionClass; members: readonly number[] }
@@ -43,7 +40,7 @@ export function withMerged(prepared: PreparedEpisodes, all: readonly Merged[]): 
 export function withAnyOrder(judged: JudgedEpisodes): PreparedEpisodes | null {
   const { classes, of } = judged.prepared.classes
   const open = unpredicted(judged, (acts) => acts.length > 1 && !acts.some(({ input }) => usesOutputs(input)))
-  const groups = Map.groupBy(open, (own) => (classes[own]?.acts ?? []).map(keyOfTemplate).sort().join())
+  const groups = Map.groupBy(open, (own) => (classes[own]?.acts ?? []).map(canonicalJson).sort().join())
   const membersOf = (own: number): number[] => [...of.keys()].filter((index) => of[index] === own)
   const found = [...groups.values()].flatMap((group): Merged[] => {
     const all = group.flatMap((own) => classes[own] ?? [])

@@ -1,7 +1,6 @@
 import type { Steps } from '../../../base/steps.ts'
+import { MOST_BRANCHES } from '../../../contract/action.ts'
 
-/** Kinds of words that one decision may have. A reflex has no more branches. */
-const MOST_WORDINGS = 8
 /** The share of all words that the kinds say together. */
 const TOGETHER = 0.9
 /** A word of so many texts is one of their own, and not the value of a slot. */
@@ -21,10 +20,10 @@ export function* wordingsOf(texts: readonly string[], { least, saidBy }: Wanted)
   for (const own of shapesOf(texts).values()) yield* wordingsIn(own)
   const told = found.reduce((sum, { own }) => sum + own.length, 0)
   const isNamed = new Set(found.map(({ said }) => said)).size === found.length
-  return told >= texts.length * TOGETHER && isNamed && found.length <= MOST_WORDINGS ? found : []
+  return told >= texts.length * TOGETHER && isNamed && found.length <= MOST_BRANCHES ? found : []
 
   function* wordingsIn(own: readonly number[]): Steps<void> {
-    if (own.length < least || found.length > MOST_WORDINGS) return
+    if (own.length < least || found.length > MOST_BRANCHES) return
     const said = yield* saidBy(own)
     if (said !== null) found.push({ own, said })
     else {

@@ -100,9 +100,8 @@ function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boole
     const keys = (is_exact ? all : withoutWords(all)).map(({ kind, name, input }) => canonicalJson({ kind, name, input }))
     return (is_any ? keys.sort() : keys).join()
   }
-  const asked = action.action_type === 'sequence' ? (action.branches ?? []).flatMap(({ when }) => when) : []
   // The branch of what the log masks is not known.
-  if (asked.some((condition) => isMasked(outputsAsked(condition, outputs)))) return null
+  if (action.action_type === 'sequence' && isMasked(outputsAsked(action, outputs))) return null
   if (of(actsOfAction(action, outputs)) === of(decided)) return true
   if (action.action_type !== 'sequence') return false
   const { branches: _branches, ...first } = action

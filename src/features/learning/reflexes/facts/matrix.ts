@@ -43,7 +43,7 @@ export function* matrixOf(episodes: readonly Episode[], isAsked: IsAsked = () =>
   const differences = differencesOf(pairs, size)
   // The key of the field itself, which may be a number as well.
   const amounts = new Map([...numbers.values()].flatMap((one) => (one.path[0] === 'amount' ? [[pathKey(one.path.slice(1)), one]] : [])))
-  const kept = new Map<string, { condition: Condition; bits: Bits; support: number }>()
+  const kept = new Map<string, MatrixFeature>()
   const recurring = [...counts].filter(([, { support }]) => support < size)
   for (const [key, { condition, support }] of mostOf(recurring, MOST_FEATURES)) kept.set(key, { condition, bits: emptyBits(size), support })
   for (const [index, { saw }] of episodes.entries()) {
@@ -171,7 +171,7 @@ function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<{ co
 }
 
 /** The first of several conditions that hold in the same episodes is enough: texts repeat. */
-function* withoutTwins<MatrixFeature extends Matrix['features'][number]>(features: readonly MatrixFeature[]): Steps<MatrixFeature[]> {
+function* withoutTwins(features: readonly MatrixFeature[]): Steps<MatrixFeature[]> {
   const seen = new Set<string>()
   const kept: MatrixFeature[] = []
   for (const [index, feature] of features.entries()) {
@@ -185,8 +185,8 @@ function* withoutTwins<MatrixFeature extends Matrix['features'][number]>(feature
   return kept
 }
 
-function* thresholds(numbers: Numbers, size: number): Steps<Matrix['features'][number][]> {
-  const found: Matrix['features'][number][] = []
+function* thresholds(numbers: Numbers, size: number): Steps<MatrixFeature[]> {
+  const found: MatrixFeature[] = []
   const inOrder = [...numbers].sort(([one, a], [other, b]) => Number('minus' in a) - Number('minus' in b) || (one < other ? -1 : 1))
   for (const [, { values, ...number }] of inOrder) {
     yield
