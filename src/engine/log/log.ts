@@ -190,8 +190,8 @@ export class Log {
   }
 
   /**
-   * Like `read`, for the entries that match, which see no contexts. `reached` is the last that it
-   * looked at. `contexts`: false if the caller does not read them.
+   * Like `read`, for the entries that match, which see no contexts. All until `reached` were looked
+   * at. `contexts`: false if the caller does not read them.
    */
   find(
     matches: (text: string) => boolean,
@@ -208,14 +208,16 @@ export class Log {
     let looked = 0
     let reached = after
     for (const { seq, line, row } of this.#from(after + 1)) {
-      if (seq >= before || found.length >= limit || size >= bytes || looked >= MOST_LOOKED_AT) break
+      if (seq >= before) break
+      if (found.length >= limit || size >= bytes || looked >= MOST_LOOKED_AT) return { found, reached }
       ;[looked, reached] = [looked + 1, seq]
       if (!matches(line)) continue
       const text = contexts ? decoded(line, row) : withoutContext(line, row)
       size += byteLength(text)
       found.push({ seq, text: this.shown(text) })
     }
-    return { found, reached }
+    // Retention may have deleted the last entries of the range: whoever reads on would never end.
+    return { found, reached: Math.max(reached, Math.min(this.#last, before - 1)) }
   }
 
   shown(text: string): string {

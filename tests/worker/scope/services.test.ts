@@ -349,7 +349,7 @@ describe('the outbox', () => {
 })
 
 describe('retention', () => {
-  test('forgets what is older than retained, keeps what is open or in the context, and numbers on', async () => {
+  test('forgets what is older than retained, keeps what is open or in the context, numbers on, and has a log that ends', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
     behaviours.set(scope, async () => ({ done: true }))
@@ -363,6 +363,7 @@ describe('retention', () => {
     await runAlarm(stub)
     expect(await stub.event(old!.event.id)).toBeNull()
     expect(await logOf(stub)).toEqual([])
+    expect(await stub.readLog(0, 10)).toMatchObject({ entries: [], last_seq, next: null })
     await evict(stub)
     await sendAndSettle(stub, note(scope, 'new'))
     expect((await logOf(stub))[0]?.seq).toBe(last_seq + 1)
