@@ -33,8 +33,10 @@ export function reflexTest({ configPath = './wrangler.toml' }: ReflexTestOptions
   }))
   const set_up: Vite.Plugin = {
     name: 'reflex-agents',
-    config: () => ({
+    config: ({ test }) => ({
       test: {
+        // Longer than `testScope` waits, so that a test fails by the reason that it gives.
+        testTimeout: test?.testTimeout ?? 30_000,
         setupFiles: [module('setup')],
         deps: { optimizer: { ssr: { enabled: true, include: DEPENDENCIES.map((name) => `reflex-agents > ${name}`) } } },
       },

@@ -5,11 +5,12 @@ import { setUp, type SetUp } from './set-ups.ts'
 import { createExecutionContext } from 'cloudflare:test'
 import { env as bindings } from 'cloudflare:workers'
 import { deploymentHider } from '../src/base/secrets.ts'
+import { z } from 'zod'
 import type { Agent } from '../src/agent/define-agent.ts'
 import type { EventInput, EventOutcome } from '../src/contract/event-record.ts'
 import type { EntryKind, LogEntry } from '../src/contract/log-entry.ts'
 import type { ContextView, ScopeState } from '../src/contract/scope.ts'
-import type { SettingsPatch } from '../src/contract/settings/settings.ts'
+import { settingsPatch, type SettingsPatch } from '../src/contract/settings/settings.ts'
 import type { Env } from '../src/env.ts'
 import { parseEvent } from '../src/events/parse-event.ts'
 import { createApp } from '../src/http/app.ts'
@@ -169,6 +170,8 @@ export class TestScope {
 
   /** Changes settings, as `PATCH /v1/scopes/SCOPE/settings` does. */
   async configure(patch: SettingsPatch): Promise<void> {
+    const parsed = settingsPatch.safeParse(patch)
+    if (!parsed.success) throw new Error(`the settings are invalid: ${z.prettifyError(parsed.error)}`)
     const changed = await this.#stub.configure(patch, 'test')
     if (!changed.ok) throw new Error(`the settings were refused: ${JSON.stringify(changed)}`)
   }

@@ -70,6 +70,11 @@ test('an event that does not fit its type is refused with the reason', async () 
   await expect(scope.post({ type: 'door.knock' })).rejects.toThrow('unknown type "door.knock"')
 })
 
+test('a setting that does not exist is refused with its name', async () => {
+  const misspelt: object = { retention_day: 3 }
+  await expect(testScope(doorman, { settings: misspelt })).rejects.toThrow(/the settings are invalid: .*retention_day/)
+})
+
 test('a killed scope continues: the event gets its outcome, and the tool ran once', async () => {
   opened = []
   let killed = false
