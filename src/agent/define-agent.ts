@@ -14,30 +14,47 @@ import type { Principal } from '../contract/principal.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
 
+type Tools = Readonly<Record<string, ToolDefinition>>
+/** Tools that the agent does not declare: of settings and of the market, and those for reflexes. */
+type OtherTool = `${string}.${string}` | `${string}_reflex` | 'list_reflexes' | 'update_agent_config'
+type GivenTo<Tool> = Tool extends { readonly types?: { given: infer Given } } ? Given : unknown
+type OutputOf<Tool> = Tool extends { readonly types?: { output: infer Output } } ? Output : unknown
+/** Methods, so that a trigger that is written for any tools fits an agent with tools of its own. */
+type Calls<Own extends Tools> = string extends keyof Own
+  ? {
+      /** Calls a tool directly. Throws if it fails or if this scope may not use it. */
+      call(this: void, tool: string, input: unknown): Promise<unknown>
+      /** True if the same call was carried out or is waiting: a reflex may have been faster. */
+      done(this: void, tool: string, input: unknown): boolean
+    }
+  : {
+      /** Calls a tool directly. Throws if it fails or if this scope may not use it. */
+      call<Name extends keyof Own | OtherTool>(this: void, tool: Name, input: GivenTo<Own[Name]>): Promise<OutputOf<Own[Name]>>
+      /** True if the same call was carried out or is waiting: a reflex may have been faster. */
+      done<Name extends keyof Own | OtherTool>(this: void, tool: Name, input: GivenTo<Own[Name]>): boolean
+    }
+
 /** The dependencies of a trigger: core's, and the scope's means to act. */
-export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
-  env: Env
-  settings: Settings
-  turn_id: string
-  /** 1 on the first attempt. */
-  attempt: number
-  now: () => number
-  /** The agent's tools for the AI SDK. Each call is a journalled effect. */
-  tools: ToolSet
-  /** Calls a tool directly. Throws if it fails or if this scope may not use it. */
-  call: (tool: string, input: unknown) => Promise<unknown>
-  /**
-   * Names the tools that the turn needs, as its model knows them, before anything is read. A person
-   * is asked about later calls of others. Throws after a call.
-   */
-  needs: (tools: readonly string[]) => void
-  /** True if the same call was carried out or is waiting: a reflex may have been faster. */
-  done: (tool: string, input: unknown) => boolean
-  /** Sends a complete answer to all listeners and writes it to the log. */
-  reply: (content: string) => void
-  /** Sends a piece of an answer to the sockets only, while it is produced. */
-  stream: (delta: string) => void
-}
+export type AgentDeps<E extends Event = Event, Own extends Tools = Tools> = ReflexDeps<E, D1Database> &
+  Calls<Own> & {
+    env: Env
+    settings: Settings
+    turn_id: string
+    /** 1 on the first attempt. */
+    attempt: number
+    now: () => number
+    /** The agent's tools for the AI SDK. Each call is a journalled effect. */
+    tools: ToolSet
+    /**
+     * Names the tools that the turn needs, as its model knows them, before anything is read. A
+     * person is asked about later calls of others. Throws after a call.
+     */
+    needs: (tools: readonly string[]) => void
+    /** Sends a complete answer to all listeners and writes it to the log. */
+    reply: (content: string) => void
+    /** Sends a piece of an answer to the sockets only, while it is produced. */
+    stream: (delta: string) => void
+  }
 
 /** Variables of every API route: the caller, whose key was checked, and the deployment's agents. */
 export type RouteEnv = { Bindings: Env; Variables: RouteVariables }
@@ -52,12 +69,12 @@ type RouteVariables = {
 }
 
 /** Returns a JSON result, or null if there was nothing to do. */
-export type AgentTrigger<E extends Event> = (
+export type AgentTrigger<E extends Event, Own extends Tools = Tools> = (
   context: DecisionContext<E>,
-  deps: AgentDeps<E>,
+  deps: AgentDeps<E, Own>,
 ) => Promise<object | string | number | boolean | null>
 
-export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly EventSchema[]> = {
+export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly EventSchema[], Own extends Tools = Tools> = {
   name: string
   /** Your own version of the agent's code, for the log and replays. */
   version?: string
@@ -65,8 +82,8 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
   events?: Schemas
   filters?: readonly Filter<AgentEvent<Schemas>>[]
   /** System 2. An agent without a trigger only perceives. */
-  trigger?: AgentTrigger<AgentEvent<Schemas>>
-  tools?: Record<string, ToolDefinition>
+  trigger?: AgentTrigger<AgentEvent<Schemas>, Own>
+  tools?: Own
   /** True if the agent may write reflexes. The setting `tools` takes precedence. */
   writes_reflexes?: boolean
   /**
@@ -93,10 +110,12 @@ export type AgentEvent<Schemas extends readonly EventSchema[]> = BuiltIn | z.inf
 export type Agent = Omit<AgentDefinition, 'filters' | 'trigger' | 'tools'> & {
   filters: readonly Filter[]
   trigger: AgentTrigger<Event> | null
-  tools: Readonly<Record<string, ToolDefinition>>
+  tools: Tools
 }
 
-export function defineAgent<const Schemas extends readonly EventSchema[] = []>(definition: AgentDefinition<Schemas>): Agent {
+export function defineAgent<const Schemas extends readonly EventSchema[] = [], Own extends Tools = Tools>(
+  definition: AgentDefinition<Schemas, Own>,
+): Agent {
   const { filters = [], trigger = null, tools = {} } = definition
   // Scopes receive only events that their type's schema parsed, so the narrower functions are safe
   // to call.

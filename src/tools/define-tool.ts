@@ -142,8 +142,30 @@ export type ToolDefinition<Input = unknown> = {
 export const onlyReads = ({ repeatable = false, reads = false }: Pick<ToolDefinition, 'repeatable' | 'reads'>): boolean =>
   repeatable || reads
 
+/** A tool, with what `deps.call` takes and gives for it. The field is never set. */
+export type TypedTool<Given, Output> = ToolDefinition & { readonly types?: { given: Given; output: AsJson<Output> } }
+
+/**
+ * The part of a type that is the same in JSON. A call that is answered from the journal gives what
+ * was kept, where a `Date` is a text.
+ */
+type AsJson<Value> = unknown extends Value
+  ? unknown
+  : Value extends string | number | boolean | null | undefined
+    ? Value
+    : Value extends { toJSON: unknown } | ((...given: never[]) => unknown)
+      ? unknown
+      : Value extends object
+        ? { [Name in keyof Value]: AsJson<Value[Name]> }
+        : unknown
+
 /** A tool as the effect lane runs it, for models, triggers and reflexes. */
-export function defineTool<Input>(definition: ToolDefinition<Input>): ToolDefinition {
+export function defineTool<Schema extends z.ZodType, Output = unknown>(
+  definition: Omit<ToolDefinition<z.output<Schema>>, 'input' | 'execute'> & {
+    input: Schema
+    execute: (input: z.output<Schema>, call: ToolCall) => Promise<Output>
+  },
+): TypedTool<z.input<Schema>, Output> {
   // The lane calls it only with what `input` has parsed, so that its own type of input can be
   // forgotten here.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- for the reason above

@@ -11,7 +11,7 @@ import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 /** A scope's HTTP tool as the effect lane runs it. */
 export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
   const { description, method, idempotence_key: key, repeatable = false, plans_only = false, undoes, destinations, untrusted } = setting
-  return defineTool<JsonFields>({
+  return defineTool({
     description,
     ...inputOf(setting),
     repeatable,

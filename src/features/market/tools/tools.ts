@@ -24,7 +24,7 @@ type Executing<Input> = Omit<ToolDefinition<Input>, 'description' | 'input'>
 function agentTool<Input>({ agent }: { agent?: AgentTool<Input> | undefined }, executing: Executing<Input>) {
   if (!agent) throw new Error('the operation declares no tool of agents')
   const { name, description, input } = agent
-  return { [name]: defineTool<Input>({ description, input, ...executing }) }
+  return { [name]: defineTool({ description, input, ...executing }) }
 }
 
 /** The methods of `genesis_store`; `update_agent_config` is the tool of that name. */
