@@ -8,7 +8,7 @@ import { ask } from '../../support/mcp.ts'
 import { mcpAnswer, outside } from '../../support/mock-fetch.ts'
 import { write } from '../../support/reflex-chain.ts'
 import { configure, EXPORTED, HOST, open, scopeWith, server } from '../../support/scope-with-remote-tools.ts'
-import { crash, entriesOf, evict, freshScope, logOf, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, inObject, logOf, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { framesOf } from '../../support/socket-frames.ts'
 import { behaviours, effectGates } from '../../support/test-agents.ts'
 import { skill, twoSteps } from '../../support/two-step-skill.ts'
@@ -75,6 +75,22 @@ async function sendBySocket(scope: string, message: object): Promise<void> {
   socket.send(JSON.stringify(message))
   await frame('ack')
 }
+
+test('a trace that is listed, but whose log is deleted, is absent by the retention of its scope', async () => {
+  const scope = freshScope()
+  const stub = stubOf(scope)
+  behaviours.set(scope, async () => ({ done: true }))
+  const [record] = await sendAndSettle(stub, note(scope, 'old'))
+  const { trace_id } = record!.event.meta
+  await treeOf(trace_id)
+  await inObject(stub, ({ storage }) => {
+    storage.sql.exec('UPDATE log SET at = at - 864000000')
+    storage.sql.exec('UPDATE events SET accepted_at = accepted_at - 864000000')
+  })
+  await runAlarm(stub)
+  const answer = await call(`/v1/traces/${trace_id}`)
+  expect(answer).toMatchObject({ status: 404, body: { detail: expect.stringContaining('retention_days') } })
+})
 
 describe('an event of a traced caller', () => {
   test.each([

@@ -41,10 +41,16 @@ export const traceRoutes = resource().openapiRoutes([
       { truncated },
     )
     if (!built) demandWhole({ missing })
-    if (!built) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)
+    if (!built) throw notFound(whyAbsent(trace_id, events.length + calls.length > 0))
     return built
   }),
 ])
+
+/** A list keeps the summary of a trace for longer than its scope keeps the log. */
+const whyAbsent = (trace_id: string, is_listed: boolean): string =>
+  is_listed
+    ? `The log no longer has trace ${trace_id}, which lists still name: the scope's setting retention_days says for how long.`
+    : `There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`
 
 const MOST_ENTRIES = 5000
 /** Files of the archive that cannot be read. */
