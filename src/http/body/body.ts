@@ -290,7 +290,7 @@ export async function withTypesOf(scope: string, types: readonly unknown[], rule
 /** Parses one event that a route makes from its body. */
 export function readEvent(value: object, rules: EventRules): Clean<Event> {
   const parsed = parseEvent(value, rules)
-  if (!parsed.ok) throw refused([parsed], 1, [...rules.types, ...(rules.declared?.keys() ?? [])])
+  if (!parsed.ok) throw refused([parsed], 1)
   return parsed.event
 }
 
@@ -310,8 +310,7 @@ async function readRows(
     if (parsed.ok) events.push(parsed.event)
     else failures.push({ reason: parsed.reason, errors: parsed.errors.map((error) => located(error, row)) })
   }
-  if (failures.length > 0)
-    throw refused(failures, rows.length, [...rules.types, ...new Set(Array.from(declared.values(), (types) => [...types.keys()]).flat())])
+  if (failures.length > 0) throw refused(failures, rows.length)
   return events
 }
 
@@ -321,7 +320,7 @@ function located({ path, message }: FieldError, { index, line }: BodyItem): Fiel
   return { ...(index === null ? {} : { index }), path, message: line === null ? message : `line ${line}: ${message}` }
 }
 
-function refused(failures: Failure[], count: number, types: readonly string[]): Problem {
+function refused(failures: Failure[], count: number): Problem {
   const errors = failures.flatMap((failure) => failure.errors)
   const whole = count === 1 ? '' : ` ${failures.length} of ${count} events are invalid, so none was accepted.`
   const reasons = new Set(failures.map(({ reason }) => reason))
@@ -329,9 +328,8 @@ function refused(failures: Failure[], count: number, types: readonly string[]): 
     const which = failures.filter(({ reason }) => reason === 'too_large').flatMap((failure) => failure.errors.map(place))
     return refusal('event-too-large', `Too large: ${which.join(', ')}; at most ${limits.event_bytes} bytes each.${whole}`, { errors })
   }
-  if (reasons.size === 1 && reasons.has('unknown_type'))
-    return refusal('unknown-type', `The known types are: ${types.join(', ')}.${whole}`, { errors })
-  const kind = reasons.size === 1 && reasons.has('malformed') ? 'malformed-body' : 'invalid-event'
+  const only = reasons.size === 1 ? failures[0]?.reason : undefined
+  const kind = only === 'malformed' ? 'malformed-body' : only === 'unknown_type' ? 'unknown-type' : 'invalid-event'
   return refusal(kind, `${place(errors[0])}: ${errors[0]?.message ?? ''}.${whole}`, { errors })
 }
 

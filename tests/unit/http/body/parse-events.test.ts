@@ -153,7 +153,7 @@ describe('readEvents refuses', () => {
     ['a CloudEvent as a batch', JSON.stringify(cloudMessage()), cloudBatch, 'malformed-body', /JSON array/],
     ['an empty batch', '[]', cloudBatch, 'wrong-event-count', /carries 0/],
     ['a scalar', '7', json, 'invalid-event', /JSON object/],
-    ['an unknown type', '{"type":"nope"}', json, 'unknown-type', /ws\.message, http\.request, file\.change, timer\.tick/],
+    ['an unknown type', '{"type":"nope"}', json, 'unknown-type', /"nope"; known: ws\.message, http\.request, file\.change, timer\.tick/],
     ['invalid UTF-8', Uint8Array.of(0x22, 0xff, 0x22), json, 'invalid-utf8', /UTF-8/],
     ['UTF-8 cut short', Uint8Array.of(0x22, 0xe2, 0x82), json, 'invalid-utf8', /UTF-8/],
     ['very deep nesting', `${'['.repeat(500_000)}${']'.repeat(500_000)}`, json, 'invalid-event', /JSON object/],
