@@ -153,13 +153,11 @@ type LetterQuery = LetterFilter & { patterns: readonly string[]; scope?: string 
 const seen = ({ patterns, scope, ...filter }: LetterQuery): SQL | undefined =>
   and(withinBounds(deadLetters.scope, patterns), scope === undefined ? undefined : eq(deadLetters.scope, scope), matching(filter))
 
-const ALL = { before: undefined, last: undefined }
-
 /** The number of letters that match. */
-export async function countMatching(db: D1Database, query: LetterQuery, part = PART): Promise<number> {
+export async function countMatching(db: D1Database, query: LetterQuery & Pick<AgeQuery, 'before'>, part = PART): Promise<number> {
   const { dead_lettered_at, id } = deadLetters
   let sum = 0
-  for await (const { before, last } of query.error === undefined ? [ALL] : partsOf(db, query, part)) {
+  for await (const { before, last } of query.error === undefined ? [{ before: query.before, last: undefined }] : partsOf(db, query, part)) {
     const where = and(seen(query), olderThan(before, dead_lettered_at, id), upTo(last, dead_lettered_at, id))
     sum += (await drizzle(db).select({ n: count() }).from(deadLetters).where(where).get())?.n ?? 0
   }

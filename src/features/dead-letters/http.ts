@@ -15,12 +15,13 @@ export const letterJobRoutes = resource().openapiRoutes([
     const { principal, features } = about
     const { by, traceparent = null } = requestOf(c)
     const now = Date.now()
+    // A letter that comes back later is not of this job.
+    const before = { at: now + 1, id: '' }
     const patterns = principal.scopes
     if ((await countOpenJobs(storeOf(env), principal.key_id)) >= MOST_OF_A_KEY) throw tooManyJobs()
-    const total = await countMatching(storeOf(env), { ...which, patterns })
+    const total = await countMatching(storeOf(env), { ...which, patterns, before })
     const head = { id: crypto.randomUUID(), verb, which, patterns, key_id: principal.key_id, by, traceparent }
-    // A letter that comes back later is not of this job.
-    const job = await insertJob(storeOf(env), { ...head, started_at: now, before: { at: now + 1, id: '' }, total })
+    const job = await insertJob(storeOf(env), { ...head, started_at: now, before, total })
     c.executionCtx.waitUntil(runJob({ env, features }, job.id))
     return present(job)
   }),
@@ -31,8 +32,10 @@ export const letterJobRoutes = resource().openapiRoutes([
   }),
 ])
 
-const present = ({ id, verb, by, started_at, ended_at, total, done, failed, error }: LetterJobRow) =>
-  withIso({ id, verb, by, started_at, ended_at, total, done, failed, error }, ['started_at', 'ended_at'])
+function present({ id, verb, by, started_at, ended_at, total, done, failed, error }: LetterJobRow) {
+  const gone = ended_at === null ? 0 : Math.max(0, total - done - failed)
+  return withIso({ id, verb, by, started_at, ended_at, total, done, failed, gone, error }, ['started_at', 'ended_at'])
+}
 
 const MOST_OF_A_KEY = 20
 const tooManyJobs = () =>

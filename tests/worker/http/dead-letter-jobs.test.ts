@@ -30,7 +30,7 @@ const ended = async (id: string) =>
   vi.waitFor(async () => {
     const { body } = await call(`/v1/dlq/jobs/${id}`)
     expect(body.ended_at).not.toBeNull()
-    return body as { total: number; done: number; failed: number; error: string | null }
+    return body as { total: number; done: number; failed: number; gone: number; error: string | null }
   }, 20_000)
 
 test('letters are grouped by the first line of their errors without its numbers, and found by it', async () => {
@@ -106,6 +106,25 @@ test('the sweep continues a job that a request left, and its letters that came l
   expect(await findJob(db, job.id)).toBeDefined()
   await forgetJobs(db, Date.now() + 1000, 1000)
   expect(await findJob(db, job.id)).toBeUndefined()
+})
+
+test('a job counts the letters that another one took before it came to them', async () => {
+  const scope = freshScope()
+  const now = Date.now()
+  await bury([
+    { scope, error: 'taken' },
+    { scope, error: 'left' },
+    { scope, error: 'of a clock ahead', at: now + 60_000 },
+  ])
+  const { body: first } = await start({ verb: 'discard', scope, error: 'taken' })
+  expect(await ended(first.id)).toMatchObject({ total: 1, done: 1, gone: 0 })
+  const head = { id: crypto.randomUUID(), verb: 'retry' as const, which: { scope }, patterns: [scope], key_id: 'admin', by: 'ann' }
+  await insertJob(storeOf(env), { ...head, started_at: now, before: { at: now + 1, id: '' }, total: 2 })
+  expect((await call(`/v1/dlq/jobs/${head.id}`)).body).toMatchObject({ ended_at: null, gone: 0 })
+  await continueJobs(env, now, [])
+  expect(await ended(head.id)).toMatchObject({ total: 2, done: 1, failed: 0, gone: 1 })
+  const { body: last } = await start({ verb: 'discard', scope })
+  expect(await ended(last.id)).toMatchObject({ total: 0, done: 0, gone: 0 })
 })
 
 test('the jobs of a key keep those of another from no sweep, and a key has twenty of them at most', async () => {

@@ -249,7 +249,9 @@ function Confirm({ asked: { verb, letters, which }, onClose, onDone }: { asked: 
   const job = looked.value ?? started.value
   useEffect(() => {
     if (!job?.ended_at) return
-    notify(`${job.done} ${verb === 'retry' ? 'retried' : 'discarded'}${job.failed > 0 ? `, ${job.failed} could not be: ${job.error}` : ''}`)
+    const failed = job.failed > 0 ? `, ${job.failed} could not be: ${job.error}` : ''
+    const gone = job.gone > 0 ? `, ${job.gone} were gone already` : ''
+    notify(`${job.done} ${verb === 'retry' ? 'retried' : 'discarded'}${gone}${failed}`)
     onClose()
     onDone()
   }, [job?.ended_at])

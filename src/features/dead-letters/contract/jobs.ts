@@ -12,8 +12,13 @@ export const letterJob = z
     started_at: time,
     ended_at: time.nullable().describe('Null while it runs.'),
     total: z.int().describe('The letters that matched when it started.'),
-    done: z.int().describe('Retried or discarded ones. After a restart of the server it may be less than there were.'),
+    done: z.int().describe('Retried or discarded ones.'),
     failed: z.int().describe('Letters that could not be retried: they stay.'),
+    gone: z
+      .int()
+      .describe(
+        'Once it has ended: letters that were not there any more. Another job or a person took them first, or this one before a restart of the server.',
+      ),
     error: z.string().nullable().describe('Why the last of these could not be.'),
   })
   .meta({ id: 'DeadLetterJob' })
