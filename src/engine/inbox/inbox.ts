@@ -279,10 +279,11 @@ export class Inbox {
     return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
   }
 
+  /** They had left the context: they are perceived again, and join it as new ones do. */
   reopen(unit: Unit, ids: readonly string[]): (SettledEvent & { parent_id: string | null })[] {
     const rows = unit.allOf<SettledEvent & { parent_id: string | null }>(
       ids,
-      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL
+      `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL, in_context = 0
         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, scope, id, trace_id, attempts,
           payload ->> '$.meta.parent_id' AS parent_id`,
     )

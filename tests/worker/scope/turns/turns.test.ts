@@ -234,6 +234,29 @@ describe('a turn', () => {
     expect(seen).toEqual([['a'], ['a', 'b'], ['a']])
   })
 
+  test.each([
+    ['alone', []],
+    ['behind an older event', ['stays']],
+  ])('sees a dead letter that a person retries in its context, %s', async (_, older) => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const seen: string[][] = []
+    behaviours.set(scope, async (context) => {
+      seen.push(context.events.map(textOf))
+      if (seen.length === older.length + 1) throw new Error('not now')
+      return null
+    })
+    await stub.configure({ max_attempts: 1 }, 'test')
+    for (const text of older) await sendAndSettle(stub, note(scope, text))
+    const event = note(scope, 'a')
+    expect(await sendAndSettle(stub, event)).toMatchObject([{ status: 'dead_lettered' }])
+    expect((await stub.state()).context.events).toBe(older.length)
+    expect(await stub.reopen([event.id], 'ops')).toEqual([event.id])
+    await until(async () => (await stub.event(event.id))?.status === 'completed', 'the retried event has its outcome')
+    expect(seen.at(-1)).toEqual([...older, 'a'])
+    expect((await stub.state()).context.events).toBe((await stub.context(10)).events.length)
+  })
+
   test('lost with its object gives its events back without counting the attempt', async () => {
     const scope = freshScope()
     let stub = stubOf(scope)
