@@ -96,6 +96,8 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
     learning?: Partial<LearningSettings>
   }
   offline?: readonly OfflineRule[]
+  /** Why no turn has anything to do with these settings: there is no slow path. */
+  unserved?: (settings: Settings) => string | null
   /** Why these settings left a turn without anything to do, for the outcome of its events. */
   idle?: (settings: Settings) => string | null
   routes?: OpenAPIHono<RouteEnv>
@@ -112,6 +114,9 @@ export type Agent = Omit<AgentDefinition, 'filters' | 'trigger' | 'tools'> & {
   trigger: AgentTrigger<Event> | null
   tools: Tools
 }
+
+export const hasSlowPath = ({ trigger, unserved }: Agent, settings: Settings): boolean =>
+  trigger !== null && (unserved?.(settings) ?? null) === null
 
 export function defineAgent<const Schemas extends readonly EventSchema[] = [], Own extends Tools = Tools>(
   definition: AgentDefinition<Schemas, Own>,

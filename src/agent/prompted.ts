@@ -89,10 +89,9 @@ export const prompted = defineAgent({
   name: 'prompted',
   scopes: ['*'],
   offline: [offlineInstructions],
-  idle({ instructions, when }) {
-    if (!instructions) return 'no agent of this deployment serves the scope, and its settings have no instructions'
-    return when ? 'the condition `when` of its settings does not hold' : null
-  },
+  unserved: ({ instructions }) =>
+    instructions ? null : 'no agent of this deployment serves the scope, and its settings have no instructions',
+  idle: ({ when }) => (when ? 'the condition `when` of its settings does not hold' : null),
   async trigger(context, deps) {
     const { instructions, when } = deps.settings
     if (!instructions) return null

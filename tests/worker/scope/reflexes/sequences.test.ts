@@ -137,6 +137,19 @@ describe('a sequence', () => {
     expect((await entriesOf(stub, 'effect-ended')).map(({ status }) => status)).toEqual(['ok', 'failed', 'reused'])
   })
 
+  test('that fails in a scope that no agent serves leaves a dead letter, and a retry of it asks the reflex again', async () => {
+    const { scope, stub } = await acting(
+      returns(`{ action_type: 'reply', content: 'begun' }`, `{ action_type: 'run_skill', skill_id: 'no.such', inputs: {} }`),
+    )
+    await stub.configure({ agent: 'prompted' }, 'ops')
+    const event = note(scope, 'a')
+    expect(await sendAndSettle(stub, event)).toMatchObject([{ status: 'dead_lettered', error: expect.stringContaining('act 2 of 2') }])
+    await stub.reopen([event.id], 'ops')
+    await until(async () => (await entriesOf(stub, 'action-ended')).length === 2, 'the reflex was asked again')
+    await until(async () => (await stub.event(event.id))?.status === 'dead_lettered', 'it has failed again')
+    expect(await entriesOf(stub, 'reply-sent')).toHaveLength(1)
+  })
+
   test('that fails shows the turn that follows what it had said, sent and done', async () => {
     const said = `{ action_type: 'reply', content: 'begun' }`
     const { scope, stub } = await acting(`if (context.event.text === 'sent') return null\n${returns(said, SENT, act(`'throw'`))}`)
