@@ -128,6 +128,10 @@ const sequence = actionType('sequence', {
     .boolean()
     .optional()
     .describe('Its acts do not depend on each other: it agrees with a decision that has them in any order. Not with outputs or branches.'),
+  any_words: z
+    .boolean()
+    .optional()
+    .describe('It agrees with a decision that has the same acts and says anything. A person allows its words before it acts by proof.'),
 })
 export const actionSchema = z.discriminatedUnion('action_type', [...alone.options, sequence])
 export type Action = z.infer<typeof actionSchema>

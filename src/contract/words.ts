@@ -21,16 +21,18 @@ export function wordsIn(replies: Replies, { meta }: { meta?: { heard?: true | un
  */
 export function wordsFor(action: Action, replies: Replies, event: Parameters<typeof wordsIn>[1]): Words {
   if (!saysWords(action)) return wordsIn(replies, event)
-  return replies === 'by_person' && saysBeside(action) ? 'said' : 'exact'
+  return choosesWords(action, replies) ? 'said' : 'exact'
 }
 
-/** True for a sequence that says words beside other acts. */
-export const saysBeside = (action: Action): boolean =>
-  saysWords(action) && actsIn(action).some(({ action_type }) => action_type !== 'reply')
+/** True for a sequence that says any words that will do beside other acts: a person allows them. */
+export const choosesWords = (action: Action, replies: Replies): boolean =>
+  saysWords(action) &&
+  (replies === 'by_person' || (replies === 'heard' && action.any_words === true)) &&
+  actsIn(action).some(({ action_type }) => action_type !== 'reply')
 
 /** The words of a sequence, for its certificate; undefined for other actions. */
 export const comparedWords = (action: Action, replies: Replies): { replies: Replies; says: boolean } | undefined =>
-  action.action_type === 'sequence' ? { replies, says: replies === 'by_person' && saysBeside(action) } : undefined
+  action.action_type === 'sequence' ? { replies, says: choosesWords(action, replies) } : undefined
 
 const saysWords = (action: Action): action is Sequence =>
   action.action_type === 'sequence' && actsIn(action).some(({ action_type }) => action_type === 'reply')

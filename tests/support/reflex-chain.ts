@@ -3,7 +3,8 @@ import { expect } from 'vitest'
 import type { ReflexReference, ReflexState, ReflexVersion } from '../../src/contract/reflex.ts'
 import { sha256 } from '../../src/base/json.ts'
 import { byAgent, createVersion, freshId } from './reflexes.ts'
-import { freshScope, note, type Note, stubOf } from './scopes.ts'
+import { call } from './http.ts'
+import { freshScope, hurry, note, type Note, stubOf, until } from './scopes.ts'
 import { effects } from './test-agents.ts'
 
 type Written = {
@@ -54,4 +55,12 @@ export async function whileAway(work: () => Promise<void>): Promise<void> {
   } finally {
     await env.DB.exec('ALTER TABLE away RENAME TO artifact_versions')
   }
+}
+
+/** The approval that a scope asked for, once D1 has it. */
+export async function promotionAsked(scope: string): Promise<{ id: string } | undefined> {
+  await hurry(stubOf(scope))
+  const list = async () => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items as { id: string }[]
+  const [approval] = await until(async () => ((await list()).length > 0 ? await list() : null), 'D1 has the question')
+  return approval
 }

@@ -86,18 +86,50 @@ describe('a model that calls a tool and then says so', () => {
     expect(refused.map(({ reason }) => reason).join()).toContain('gives its words, which vary: the setting learning.replies')
   })
 
-  test('teaches nothing where somebody hears words that vary, and the refusal names the setting', () => {
-    const { reflexes, refused } = learnReflexes(history(300, (index) => talks(index, phrase(index))).map(heard))
+  test('teaches one of its phrases, of which any will do, where somebody hears words that vary', async () => {
+    const episodes = history(300, (index) => talks(index, phrase(index))).map(heard)
+    for (const replies of ['heard', 'by_person'] as const) {
+      const [spoken] = (await actions(episodes, heard(fresh), { replies })) as { acts: { content: string }[] }[]
+      expect(spoken).toMatchObject({ acts: [refunds, { action_type: 'reply' }], any_words: true })
+      expect(PHRASES).toContain(spoken?.acts[1]?.content)
+    }
+    expect(await actions(episodes, heard(fresh), { replies: 'ignore' })).toEqual([refunds])
+  })
+
+  test('teaches nothing where its words always count and vary, and the refusal names the setting', () => {
+    const { reflexes, refused } = learnReflexes(history(300, (index) => talks(index, phrase(index))).map(heard), { replies: 'exact' })
     expect(reflexes).toEqual([])
     expect(refused.map(({ reason }) => reason).join()).toContain('learning.replies')
   })
 
-  test('teaches one of its phrases if a person approves it, and the call alone if words are ignored', async () => {
-    const episodes = history(300, (index) => talks(index, phrase(index))).map(heard)
-    const [spoken] = (await actions(episodes, heard(fresh), { replies: 'by_person' })) as { acts: { content: string }[] }[]
-    expect(spoken).toMatchObject({ acts: [refunds, { action_type: 'reply' }] })
-    expect(PHRASES).toContain(spoken?.acts[1]?.content)
-    expect(await actions(episodes, heard(fresh), { replies: 'ignore' })).toEqual([refunds])
+  test('teaches a phrase of many, some of which it says only once', async () => {
+    const words = (index: number) => (index % 7 < 2 ? `I saw to it, case ${(index * 7919) % 9973}.` : `Order k${index}: ${phrase(index)}`)
+    const episodes = history(300, (index) => talks(index, words(index))).map(heard)
+    const [spoken] = (await actions(episodes, heard(fresh))) as { acts: { content: string }[] }[]
+    expect(spoken).toMatchObject({ acts: [refunds, { action_type: 'reply' }], any_words: true })
+    expect(PHRASES.map((one) => `Order k900: ${one}`)).toContain(spoken?.acts[1]?.content)
+  })
+
+  test('teaches what it does for those who hear it, and for all others in silence', async () => {
+    const episodes = history(400, (index) => talks(index, phrase(index))).map((one, index) => (index % 3 === 0 ? heard(one) : one))
+    expect(await actions(episodes, heard(fresh))).toMatchObject([{ acts: [refunds, { action_type: 'reply' }], any_words: true }])
+    expect(await actions(episodes, fresh)).toEqual([refunds])
+  })
+
+  test('teaches words that vary by what it does word for word, and words that it chooses as it likes', async () => {
+    const words = (index: number) => (index % 2 === 0 ? phrase(index) : `Order k${index} is on its way.`)
+    const episodes = history(300, (index) => talks(index, words(index))).map(heard)
+    const asked = heard(episode(9001, { type: 'mail', line: 'where is my parcel k901' }, []))
+    expect(await actions(episodes, heard(fresh))).toMatchObject([{ any_words: true }])
+    const [exact] = (await actions(episodes, asked)) as object[]
+    expect(exact).toMatchObject({ acts: [{ tool: 'track' }, { content: 'Order k901 is on its way.' }] })
+    expect(exact).not.toHaveProperty('any_words')
+  })
+
+  test('teaches no words alone of which others would do', () => {
+    const episodes = history(300, (index) => [said(index), reply(index % 2 === 0 ? phrase(index) : 'It comes tomorrow.')]).map(heard)
+    const codes = (replies: 'heard' | 'by_person') => learnReflexes(episodes, { replies }).reflexes.map(({ code }) => code)
+    for (const replies of ['heard', 'by_person'] as const) expect(codes(replies).join()).not.toMatch(/any_words|Done/)
   })
 
   test('teaches nothing by a coin', () => {

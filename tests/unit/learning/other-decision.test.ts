@@ -22,3 +22,11 @@ test.each<[Replies, object, string, string, EpisodeAct[] | null]>([
   const taken = episode(1, { type: 'mail', line: 'please', ...meta }, done('Done.'))
   expect(otherDecision(taken, [done('I did it.', tool), done('I did it.', tool)], replies)).toEqual(expected)
 })
+
+test.each<[Replies, EpisodeAct[] | null]>([
+  ['heard', SPOKEN],
+  ['exact', null],
+])('answers that choose other words each time are another decision by what they do, unless words always count: %s', (replies, expected) => {
+  const taken = episode(1, { type: 'mail', line: 'please', ...heard }, done('Done.'))
+  expect(otherDecision(taken, [done('I did it.', 'track'), done('It is done.', 'track')], replies)).toEqual(expected)
+})

@@ -48,22 +48,27 @@ test('it stops when its fuel is used up', async () => {
 
 test.each([
   ['heard', true, 'I could not.', { agreed: 0, disagreed: 1 }],
+  ['heard', true, 'I could not.', { agreed: 1, disagreed: 0 }, ', any_words: true'],
+  ['exact', true, 'I could not.', { agreed: 0, disagreed: 1 }, ', any_words: true'],
   ['exact', false, 'I could not.', { agreed: 0, disagreed: 1 }],
   ['exact', false, 'Done.', { agreed: 1, disagreed: 0 }],
   ['by_person', true, 'I could not.', { agreed: 1, disagreed: 0 }],
   ['by_person', false, '', { agreed: 0, disagreed: 1 }],
   ['ignore', false, 'I could not.', { agreed: 0, disagreed: 1 }],
-] as const)('words of its own are compared by the setting %s, heard %s, with «%s»', async (replies, heard, content, expected) => {
-  const acts = `[{ action_type: 'set_scratch', key: 'k', value: 1 }, { action_type: 'reply', content: 'Done.' }]`
-  const context = { ...sampleContext, event: { ...sampleContext.event, meta: { ...sampleContext.event.meta, ...(heard && { heard }) } } }
-  const noted = { act: 'set_scratch', key: 'k', value: 1 }
-  const decision = { by: 'turn', acts: content === '' ? [noted] : [noted, { act: 'reply', content }] }
-  const { agreement } = await evaluateRecordings({
-    computing: unboundedComputing(),
-    sandbox,
-    program: reflexOf(`return { action_type: 'sequence', acts: ${acts} }`),
-    identify: async (calls) => calls.map(() => null),
-    read: async () => ({ recordings: [JSON.stringify({ ...JSON.parse(recording(1)), context, decision })], next: null, replies }),
-  })
-  expect(agreement).toMatchObject(expected)
-})
+] as const)(
+  'words of its own are compared by the setting %s, heard %s, with «%s»: %j%s',
+  async (replies, heard, content, expected, ...[any = '']: string[]) => {
+    const acts = `[{ action_type: 'set_scratch', key: 'k', value: 1 }, { action_type: 'reply', content: 'Done.' }]`
+    const context = { ...sampleContext, event: { ...sampleContext.event, meta: { ...sampleContext.event.meta, ...(heard && { heard }) } } }
+    const noted = { act: 'set_scratch', key: 'k', value: 1 }
+    const decision = { by: 'turn', acts: content === '' ? [noted] : [noted, { act: 'reply', content }] }
+    const { agreement } = await evaluateRecordings({
+      computing: unboundedComputing(),
+      sandbox,
+      program: reflexOf(`return { action_type: 'sequence', acts: ${acts}${any} }`),
+      identify: async (calls) => calls.map(() => null),
+      read: async () => ({ recordings: [JSON.stringify({ ...JSON.parse(recording(1)), context, decision })], next: null, replies }),
+    })
+    expect(agreement).toMatchObject(expected)
+  },
+)

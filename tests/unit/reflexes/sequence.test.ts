@@ -9,7 +9,7 @@ import {
   type SequenceAct,
 } from '../../../src/contract/action.ts'
 import { actNameOf } from '../../../src/contract/act-name.ts'
-import { saysBeside } from '../../../src/contract/words.ts'
+import { choosesWords } from '../../../src/contract/words.ts'
 import { type Act, actsOf, type KeyOf, type ComparisonTerms } from '../../../src/contract/reflex.ts'
 import type { Json } from '../../../src/base/json.ts'
 import { agreedIn } from '../../../src/reflexes/agreement.ts'
@@ -167,7 +167,14 @@ describe('a sequence with branches, as one decision', () => {
   }
 
   test('has each way to continue in its name once', () => expect(actNameOf(branching)).toBe('reply + nothing or open'))
-  test('says words beside an act of a branch', () => expect(saysBeside(branching)).toBe(true))
+  test('says words beside an act of a branch', () => expect(choosesWords(branching, 'by_person')).toBe(true))
+  test('chooses its words only where its code says so, or the setting', () => {
+    const chosen = (any_words?: boolean) =>
+      (['heard', 'exact', 'ignore'] as const).filter((replies) =>
+        choosesWords({ ...branching, ...(any_words !== undefined && { any_words }) }, replies),
+      )
+    expect([chosen(), chosen(false), chosen(true)]).toEqual([[], [], ['heard']])
+  })
   test('is known to others as its first acts, and something that may follow', () =>
     expect(actsOf(branching, () => null)).toEqual([
       { act: 'reply', content: 'Looking.' },

@@ -93,12 +93,15 @@ describe('a version that acts by proof', () => {
     const noted: SequenceAct = { action_type: 'set_scratch', key: 'k', value: 1 }
     const spoken: Action = { action_type: 'sequence', acts: [noted, { action_type: 'reply', content: 'Done.' }] }
     const silent: Action = { action_type: 'sequence', acts: [noted] }
+    const any: Action = { ...spoken, any_words: true }
     const certificate = proven(100, undefined, 'note + reply')
     const scope = scopeWith({ replies: 'by_person', certificate })
     for (const own of [version, learned]) {
       expect(scope.mayAct(own, { ...act, action: spoken }, 1)).toBe('its action note + reply on note is proven: a person must allow it')
       expect(scope.mayAct(own, { ...act, action: silent }, 1)).toMatch(/^0 of 0 decisions for note on note/)
       expect(scopeWith({ certificate }).mayAct(own, { ...act, action: spoken }, 1)).toBeNull()
+      expect(scopeWith({ certificate }).mayAct(own, { ...act, action: any }, 1)).toMatch(/is proven: a person must allow it$/)
+      expect(scopeWith({ replies: 'exact', certificate }).mayAct(own, { ...act, action: any }, 1)).toBeNull()
     }
   })
 

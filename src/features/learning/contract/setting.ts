@@ -27,8 +27,8 @@ const fields = {
   replies: z
     .enum(replies)
     .describe(
-      'Whether the words beside other acts are part of a decision. `heard`: where somebody can hear them, word for word; see `meta.heard` of an event. `exact`: always. ' +
-        '`by_person`: where somebody can hear them; words that vary are one decision, and a person approves those that a reflex says. `ignore`: never, so a learned reflex says nothing beside its other acts. Words that the code of a reflex says must be the same, or approved, in any case.',
+      'Whether the words beside other acts are part of a decision. `heard`: where somebody can hear them (`meta.heard` of an event), word for word where the event or an output gives them; where they vary, any will do, and a person approves those that a reflex says. ' +
+        '`exact`: always. `by_person`: where somebody can hear them any will do. `ignore`: never, so a learned reflex says nothing beside its other acts. Words that the code of a reflex says must be the same, or approved, in any case.',
     ),
   final_tools: z
     .array(z.string().min(1).max(128))

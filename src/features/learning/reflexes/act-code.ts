@@ -28,8 +28,7 @@ const takenCode = (value: string, taken: Taken): string =>
   'words' in taken ? `${listCode(taken.words)}.includes(${value})` : `(${value} >= ${taken.range[0]} && ${value} <= ${taken.range[1]})`
 
 /** The acts of a decision, and the events that a program leaves to others. */
-export type Acting = Pick<DecisionClass, 'acts' | 'leaves'> & {
-  anyOrder: boolean
+export type Acting = Pick<DecisionClass, 'acts' | 'leaves' | 'terms'> & {
   spans: readonly TextSpans[]
   fields: readonly FieldSpan[]
   guards: readonly RuleGuard[]
@@ -57,7 +56,7 @@ const spanCode = (span: NumberRange | 'any'): string => (span === 'any' ? 'null'
 export const exampleLines = (examples: readonly string[]): string[] =>
   examples.map((example) => `//   ${quote(example.length > LONGEST_EXAMPLE ? `${example.slice(0, LONGEST_EXAMPLE)}…` : example)}`)
 
-export function actCode({ acts, taken, leaves, anyOrder, spans, fields, guards, branches }: Acting, name = 'act'): string {
+export function actCode({ acts, taken, leaves, terms, spans, fields, guards, branches }: Acting, name = 'act'): string {
   const { names, lines } = slotsCode({ acts, taken }, 'null')
   const named = branches.map((branch, place) => ({ branch, called: `${name}Branch${place + 1}` }))
   const called = named.map(({ called }) => `...${called}(context)`).join(', ')
@@ -66,7 +65,7 @@ export function actCode({ acts, taken, leaves, anyOrder, spans, fields, guards, 
     ...[...guards.map(guardCode), ...fields.map(fieldCode), ...spans.map(spansCode)].map((line) => `  ${line}`),
     ...lines,
     ...(named.length > 0 ? [`  const branches = [${called}]`, '  if (branches.length === 0) return null'] : []),
-    `  return ${decisionCode({ acts, leaves, anyOrder, branches }, names)}`,
+    `  return ${decisionCode({ acts, leaves, terms, branches }, names)}`,
     '}',
   ].join('\n')
   return [own, ...named.map(({ branch, called }) => branchCode(branch, called))].join('\n\n')
@@ -134,10 +133,7 @@ const shiftedCode = (field: string, plus: number): string =>
 
 type SlotNames = ReadonlyMap<ReplySlot, string>
 
-function decisionCode(
-  { acts, leaves, anyOrder, branches }: Pick<Acting, 'acts' | 'leaves' | 'anyOrder' | 'branches'>,
-  names: SlotNames,
-): string {
+function decisionCode({ acts, leaves, terms, branches }: Pick<Acting, 'acts' | 'leaves' | 'terms' | 'branches'>, names: SlotNames): string {
   const [first, ...others] = acts
   // An event leaves the context as it does after a turn: later turns would do its acts again.
   // A reply answers its event.
@@ -146,10 +142,11 @@ function decisionCode(
   if (!first) return `{ action_type: 'ignore', reason: 'such events were left alone'${consume} }`
   if (others.length === 0 && branches.length === 0) return `{ ${actionCode(first, names)}${consume} }`
   const lines = acts.map((act) => `    { ${actionCode(act, names)} },`)
+  const agrees = Object.keys(terms).map((term) => `, ${term}: true`)
   return [
     `{ action_type: 'sequence', acts: [`,
     ...lines,
-    `  ]${branches.length > 0 ? ', branches' : ''}${anyOrder ? ', any_order: true' : ''}${consume} }`,
+    `  ]${branches.length > 0 ? ', branches' : ''}${agrees.join('')}${consume} }`,
   ].join('\n')
 }
 

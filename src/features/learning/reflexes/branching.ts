@@ -9,7 +9,7 @@ import { isExpressible } from './branch-tests.ts'
 import { type ActTemplate, allReturned, type BranchRule, type DecisionClass, isGiven, keyOfActs, type LearnedBranch } from './classes.ts'
 import { errsLittle } from './bounds.ts'
 import { type HeldOut, heldOut, NONE, OLDER, type PreparedEpisodes } from './judge.ts'
-import { type JudgedEpisodes, LEAST_PREDICTED, type Merged, unpredicted, withMerged } from './merging.ts'
+import { type JudgedEpisodes, LEAST_PREDICTED, type Merged, termsOf, unpredicted, withMerged } from './merging.ts'
 import { coveredBy, type Rule, rulesFor } from './rules.ts'
 import type { Crowd } from './sources.ts'
 
@@ -215,6 +215,7 @@ const mergedOf =
       unheard: own.some(({ unheard }) => unheard),
       unheardAlone: false,
       leaves: own.every(({ leaves }) => leaves),
+      terms: termsOf(own),
     }
     return { group, decision, members }
   }

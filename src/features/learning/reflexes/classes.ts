@@ -1,6 +1,6 @@
 import type { Steps } from '../../../base/steps.ts'
 import { canonicalJson, isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
-import { MOST_ACTS } from '../../../contract/action.ts'
+import { MOST_ACTS, type Sequence } from '../../../contract/action.ts'
 import { isMask } from '../../../traces/redact.ts'
 import { isMasked } from '../../../base/secrets.ts'
 import { SEVERAL_WORDS, wordsIn, type Replies } from '../../../contract/words.ts'
@@ -44,8 +44,8 @@ export type DecisionClass = {
   unheardAlone: boolean
   /** Its events leave the context, as they did after each turn that decided so. */
   leaves: boolean
-  /** Its acts were in several orders. */
-  anyOrder?: boolean
+  /** The terms by which it agrees with other decisions. */
+  terms: Pick<Sequence, 'any_order' | 'any_words'>
   /** The decisions that follow its acts, by what these returned. */
   branches?: readonly LearnedBranch[]
 }
@@ -93,7 +93,9 @@ type Into = Pick<Classes, 'of' | 'refused'> & { classes: DecisionClass[] }
 export function* classesOf(episodes: readonly Episode[], replies: Replies = 'heard'): Steps<Classes> {
   const into: Into = { of: new Int32Array(episodes.length).fill(-1), classes: [], refused: [] }
   const members = yield* mapped(episodes, ({ acts, saw, left }, index) => {
-    const words = wordsIn(replies, saw.event)
+    const read = wordsIn(replies, saw.event)
+    // Words alone are the decision: others will not do.
+    const words = read === 'said' && !saysBeside(acts) ? 'exact' : read
     return memberOf({ index, saw, left, words, unheard: false, acts: replies === 'ignore' ? withoutWords(acts) : acts })
   })
   const fixed = yield* fixedWords(members)
@@ -104,7 +106,7 @@ export function* classesOf(episodes: readonly Episode[], replies: Replies = 'hea
       into.refused.push({ decision, episodes: own.length, reason: `it was taken fewer than ${LEAST_DECISIONS} times` })
     else if (decision === NOTHING) {
       for (const { index } of own) into.of[index] = into.classes.length
-      into.classes.push({ key: NOTHING, acts: [], beside: null, unheard: false, unheardAlone: false, leaves: isLeft(own) })
+      into.classes.push({ key: NOTHING, acts: [], beside: null, unheard: false, unheardAlone: false, leaves: isLeft(own), terms: {} })
     } else if (first.acts.length > MOST_ACTS)
       into.refused.push({
         decision,
@@ -121,6 +123,9 @@ export function withoutWords(acts: readonly EpisodeAct[]): readonly EpisodeAct[]
   const others = acts.filter(({ kind }) => kind !== 'reply')
   return others.length === 0 ? acts : others
 }
+
+/** True if a decision has words beside other acts. */
+export const saysBeside = (acts: readonly EpisodeAct[]): boolean => withoutWords(acts).length < acts.length
 
 /**
  * Words that nobody heard are kept where they are always the same beside such acts: then a reflex
@@ -144,7 +149,7 @@ function* fixedWords(members: readonly Member[]): Steps<Set<string>> {
   return fixed
 }
 
-const hasUnheardWords = ({ acts, words }: Member): boolean => words === 'none' && withoutWords(acts).length < acts.length
+const hasUnheardWords = ({ acts, words }: Member): boolean => words === 'none' && saysBeside(acts)
 
 export const NOTHING = 'nothing'
 
@@ -293,10 +298,10 @@ function* classify(
     if (free !== null && own.length < LEAST_DECISIONS) continue
     if (!first || isRare(decision, key, own, into)) continue
     const acts = first.acts.map(({ kind, name, input }, place) => ({ kind, name, input: fill(input, [String(place)], templates) }))
-    for (const [index, given] of (yield* mapped(own, (member) => isGiven(member, acts))).entries())
-      if (given) into.of[own[index]?.index ?? -1] = into.classes.length
-    const speaks = withoutWords(first.acts).length < first.acts.length
-    const beside = speaks ? `${decision} ${keyOf(first, (name) => !templates.has(name) && !isReplyAt(first, name))}` : null
+    const given = (yield* mapped(own, (member) => (isGiven(member, acts) ? [member] : []))).flat()
+    for (const { index } of given) into.of[index] = into.classes.length
+    const isExact = (yield* mapped(given, (member) => isGiven({ ...member, words: 'exact' }, acts))).every(Boolean)
+    const beside = saysBeside(first.acts) ? `${decision} ${keyOf(first, (name) => !templates.has(name) && !isReplyAt(first, name))}` : null
     into.classes.push({
       key: `${decision} ${key}`,
       acts,
@@ -304,6 +309,7 @@ function* classify(
       unheard: own.some(({ unheard }) => unheard),
       unheardAlone: first.acts.every(({ kind }) => kind === 'reply') && own.every(({ words }) => words === 'none'),
       leaves: isLeft(own),
+      terms: isExact ? {} : { any_words: true },
     })
   }
 }
@@ -317,8 +323,7 @@ function reasonOfWords(members: readonly Member[], templates: Templates): string
     .sort()
     .find((one) => !templates.has(one) && areWorded(valuesOf(one)) && new Set(valuesOf(one)).size >= LEAST_WORDINGS)
   if (name === undefined) return null
-  const isBeside = withoutWords(first.acts).length < first.acts.length
-  if (isReplyAt(first, name)) return `nothing that was seen gives its words${isBeside ? WORDS_COUNT : ''}`
+  if (isReplyAt(first, name)) return `nothing that was seen gives its words${saysBeside(first.acts) ? WORDS_COUNT : ''}`
   return `nothing that was seen gives its argument ${keyName(first, name)}${freeText(valuesOf(name))}`
 }
 

@@ -4,7 +4,7 @@ import { errsLittle } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { withBranches } from './branching.ts'
 import { withAnyOrder } from './merging.ts'
-import { type Classes, classesOf, type DecisionClass, nameOf } from './classes.ts'
+import { type Classes, classesOf, type DecisionClass, nameOf, saysBeside } from './classes.ts'
 import {
   type HeldOut,
   type JudgedScorer,
@@ -71,14 +71,15 @@ export const learnReflexes = (history: readonly Episode[], options: ReflexLearnO
 
 export function* learnReflexesInSteps(history: readonly Episode[], options: ReflexLearnOptions = {}): Steps<LearnedReflexes> {
   const episodes = history.filter(({ outcome }) => outcome === 'ok' || outcome === 'corrected').slice(-MOST_EPISODES)
-  const prepared = episodes.length < LEAST_EPISODES ? null : yield* prepare(episodes, options)
-  const reason = prepared === null ? `at least ${LEAST_EPISODES} decisions are needed` : reasonAgainst(prepared)
-  const refused = [
-    ...(prepared?.classes.refused ?? []),
-    ...(reason === null ? [] : [{ decision: 'all', episodes: episodes.length, reason }]),
-  ]
-  if (prepared === null || reason !== null) return { episodes, reflexes: [], refused, disputed: [], judged: [], reach: [] }
-  return yield* choose(episodes, prepared, options)
+  const none = { episodes, reflexes: [], disputed: [], judged: [], reach: [] }
+  const all = { decision: 'all', episodes: episodes.length }
+  if (episodes.length < LEAST_EPISODES) return { ...none, refused: [{ ...all, reason: `at least ${LEAST_EPISODES} decisions are needed` }] }
+  const exact = yield* prepare(episodes, options)
+  const reason = reasonAgainst(exact)
+  const freely = yield* prepareFreely(episodes, options, exact)
+  const [first, ...others] = [...(reason === null ? [exact] : []), ...(freely !== null && reasonAgainst(freely) === null ? [freely] : [])]
+  if (first) return yield* choose(episodes, [first, ...others], options)
+  return { ...none, refused: [...exact.classes.refused, ...(reason === null ? [] : [{ ...all, reason }])] }
 }
 
 function reasonAgainst({ classes }: PreparedEpisodes): string | null {
@@ -89,21 +90,42 @@ function reasonAgainst({ classes }: PreparedEpisodes): string | null {
 function* prepare(
   episodes: readonly Episode[],
   { trusted = new Set(), fair = () => true, replies }: ReflexLearnOptions,
+  before?: PreparedEpisodes,
 ): Steps<PreparedEpisodes> {
   const classes = yield* classesOf(episodes, replies)
-  const matrix = isRuled(classes) ? yield* matrixOf(episodes) : { size: episodes.length, features: [], rows: [], numbers: new Map() }
+  const matrix = yield* matrixFor(episodes, classes, before)
   const fairBits = classes.classes.map(({ acts: [act = null] }) =>
     bitsOf(episodes.length, (index) => fair(episodes[index] as Episode, act)),
   )
   const fairIndexes = indexesOf(fairBits.reduce(or, emptyBits(episodes.length)))
-  const crowd = crowdOf(episodes, trusted)
-  const read = yield* readOf(episodes.map(({ saw }) => saw))
+  const crowd = before?.crowd ?? crowdOf(episodes, trusted)
+  const read = before?.read ?? (yield* readOf(episodes.map(({ saw }) => saw)))
   return { matrix, classes, crowd, fair: fairBits, fairIndexes, read, types: episodes.map(({ saw }) => saw.event.type) }
 }
 
-function* choose(episodes: readonly Episode[], plain: PreparedEpisodes, options: ReflexLearnOptions): Steps<LearnedReflexes> {
+/** Decisions of which any words will do; null if no words vary where somebody hears them. */
+function* prepareFreely(
+  episodes: readonly Episode[],
+  options: ReflexLearnOptions,
+  exact: PreparedEpisodes,
+): Steps<PreparedEpisodes | null> {
+  const { replies = 'heard' } = options
+  if (replies !== 'heard' || !episodes.some(({ acts, saw }) => saw.event.meta?.heard === true && saysBeside(acts))) return null
+  const freely = yield* prepare(episodes, { ...options, replies: 'by_person' }, exact)
+  return freely.classes.classes.some(({ terms }) => terms.any_words) ? freely : null
+}
+
+function* matrixFor(episodes: readonly Episode[], classes: Classes, before?: PreparedEpisodes): Steps<PreparedEpisodes['matrix']> {
+  if (!isRuled(classes)) return { size: episodes.length, features: [], rows: [], numbers: new Map() }
+  return before && isRuled(before.classes) ? before.matrix : yield* matrixOf(episodes)
+}
+
+/** The decisions word for word come first, if they can be learned. */
+type Read = readonly [PreparedEpisodes, ...PreparedEpisodes[]]
+
+function* choose(episodes: readonly Episode[], read: Read, options: ReflexLearnOptions): Steps<LearnedReflexes> {
   const { agreement = DEFAULT_AGREEMENT } = options
-  const { prepared, isGood, rules, table, byRules, together, isTable } = yield* judgedBest(episodes, plain, agreement)
+  const { prepared, isGood, rules, table, byRules, together, isTable } = yield* judgedBest(episodes, read, agreement)
   const { classes } = prepared
   const isOfTable = (own: number): boolean => table?.leads[own] != null
   const of = { episodes, prepared, isGood }
@@ -139,8 +161,14 @@ type Judged = {
   isTable: boolean
 }
 
+function* judgedBest(episodes: readonly Episode[], [first, ...others]: Read, agreement: Agreement): Steps<Judged> {
+  let best = yield* judgedMerged(episodes, first, agreement)
+  for (const prepared of others) best = betterOf(best, yield* judgedMerged(episodes, prepared, agreement), shareOfAll)
+  return best
+}
+
 /** Tries decisions in any order, and with branches, where events do not tell decisions apart. */
-function* judgedBest(episodes: readonly Episode[], read: PreparedEpisodes, agreement: Agreement): Steps<Judged> {
+function* judgedMerged(episodes: readonly Episode[], read: PreparedEpisodes, agreement: Agreement): Steps<Judged> {
   const first = yield* judgedWith(read, agreement)
   const ordered = withAnyOrder({ prepared: read, byClass: bestOf(first) })
   const plain = betterOf(first, ordered && (yield* judgedWith(ordered, agreement)))
@@ -152,8 +180,14 @@ function* judgedBest(episodes: readonly Episode[], read: PreparedEpisodes, agree
 }
 
 /** The one with merged decisions has to take clearly more. */
-const betterOf = (plain: Judged, merged: Judged | null): Judged =>
-  merged && shareOf(bestOf(merged)) > shareOf(bestOf(plain)) + BETTER ? merged : plain
+const betterOf = (plain: Judged, merged: Judged | null, share = (judged: Judged): number => shareOf(bestOf(judged))): Judged =>
+  merged && share(merged) > share(plain) + BETTER ? merged : plain
+
+/** The share that is taken of all decisions, also of what cannot be learned. */
+function shareOfAll(judged: Judged): number {
+  const { of } = judged.prepared.classes
+  return (shareOf(bestOf(judged)) * of.filter((own) => own >= 0).length) / Math.max(1, of.length)
+}
 
 const bestOf = ({ isTable, together, byRules }: Judged): readonly HeldOut[] => (isTable ? together : byRules)
 

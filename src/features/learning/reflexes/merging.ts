@@ -49,10 +49,13 @@ export function withAnyOrder(judged: JudgedEpisodes): PreparedEpisodes | null {
     const usual = all[members.findIndex(({ length }) => length === most)]
     if (!usual || group.length < 2) return []
     const together = { unheard: all.some(({ unheard }) => unheard), leaves: all.every(({ leaves }) => leaves) }
-    return [{ group, members: members.flat(), decision: { ...usual, ...together, anyOrder: true } }]
+    return [{ group, members: members.flat(), decision: { ...usual, ...together, terms: { ...termsOf(all), any_order: true } } }]
   })
   return found.length === 0 ? null : withMerged(judged.prepared, found)
 }
+
+/** The terms of several decisions together. */
+export const termsOf = (all: readonly DecisionClass[]): DecisionClass['terms'] => Object.assign({}, ...all.map(({ terms }) => terms))
 
 function usesOutputs(template: ActionTemplate): boolean {
   if ('output' in template) return true

@@ -41,7 +41,7 @@ type RuleProgram = {
   acts: readonly ActTemplate[]
   taken: Acting['taken']
   leaves: boolean
-  anyOrder: boolean
+  terms: Acting['terms']
   branches: readonly CodeBranch[]
   rules: readonly ShownRule[]
 }
@@ -49,7 +49,7 @@ type RuleProgram = {
 const WIDTH = 110
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, anyOrder, branches, rules: taught }: RuleProgram): Steps<string> {
+function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, terms, branches, rules: taught }: RuleProgram): Steps<string> {
   const rules = taught.map((rule) => ({ ...rule, literals: needed(rule.literals, guards, fields) }))
   const conditions = rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
   const paths = new Map(
@@ -65,7 +65,7 @@ function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, anyOrder
     ...fields.map(fieldCode),
     ...rulesCode(rules, texts, paths),
   ]
-  const own = actCode({ acts, taken, leaves, anyOrder, branches, spans, fields: [], guards: [] })
+  const own = actCode({ acts, taken, leaves, terms, branches, spans, fields: [], guards: [] })
   return joined([
     title.map((line) => `// ${line}`).join('\n'),
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
@@ -268,7 +268,7 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
     acts: decision.acts,
     taken: yield* slotsTaken(decision.acts, taught),
     leaves: decision.leaves,
-    anyOrder: decision.anyOrder === true,
+    terms: decision.terms,
     branches: yield* codeBranchesOf(decision, episodes),
     rules,
   })
@@ -334,7 +334,7 @@ export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { sco
       acts: decision.acts,
       taken: yield* slotsTaken(decision.acts, members),
       leaves: decision.leaves,
-      anyOrder: decision.anyOrder === true,
+      terms: decision.terms,
       branches: yield* codeBranchesOf(decision, episodes),
       spans: yield* textSpansIn(members, asked.texts),
       fields: yield* fieldSpansOf(members, asked.isNumber, (path) => !asked.isNumber(path)),

@@ -170,12 +170,14 @@ export function otherDecision(
   replies: Replies,
 ): EpisodeAct[] | null {
   const words = wordsIn(replies, saw.event)
-  const decided = (one: readonly EpisodeAct[]) => [...(words === 'exact' ? one : withoutWords(one))]
+  const all = [acts, ...answers]
+  const isExact = words === 'exact' && (replies !== 'heard' || all.some((one) => all.filter((other) => same(one, other)).length > 1))
+  const decided = (one: readonly EpisodeAct[]) => [...(isExact ? one : withoutWords(one))]
   const before = decided(acts)
   const now = majority([before, ...answers.map(decided)])
   if (same(now, before)) return null
   // Any of the words will do.
-  return words === 'said' ? (answers.find((one) => same(decided(one), now)) ?? now) : now
+  return words !== 'none' ? (answers.find((one) => same(decided(one), now)) ?? now) : now
 }
 
 /** Older decisions that were equal, from which on a decision is known by its arguments. */

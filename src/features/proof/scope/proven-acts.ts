@@ -1,5 +1,5 @@
 import type { ReflexVersion } from '../../../contract/reflex.ts'
-import { saysBeside } from '../../../contract/words.ts'
+import { choosesWords } from '../../../contract/words.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 import type { ActWhere, VersionProofs } from '../../../engine/reflexes/may-act.ts'
 import { expiry, idleSince, obstacle } from '../../../evidence/certificate.ts'
@@ -19,7 +19,7 @@ type ProvenActsParts = Pick<Ground, 'settings' | 'records' | 'database'> & { cer
  * 2. It has no certificate here, or the certificate lapsed, expired or is of another slow path.
  * 3. Its action on such an event is refuted, not proven yet, or in doubt since its proof.
  * 4. A person must allow it: it can be neither undone nor repeated, the mode is `propose`, or it
- *    says words beside other acts that the setting `learning.replies` leaves to a person.
+ *    says words beside other acts of which any will do.
  * 5. Too many of its acts outside wait for the answer to an audit. A queued action was counted.
  */
 export class ProvenActs implements VersionProofs {
@@ -36,7 +36,7 @@ export class ProvenActs implements VersionProofs {
     const known = certificates.of(version)
     if (!known) return NEVER_COMPARED
     const { mode, replies } = settings().learning
-    const chooses = replies === 'by_person' && action !== undefined && saysBeside(action)
+    const chooses = action !== undefined && choosesWords(action, replies)
     return obstacle(known, {
       ...where,
       at,

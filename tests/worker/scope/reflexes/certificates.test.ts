@@ -12,7 +12,7 @@ import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificateIn, certificatesOf, tellCertificates } from '../../../../src/store/artifacts/certificates.ts'
 import { certificateOf, certify, provenCertificate } from '../../../support/certificates.ts'
 import { call, keyFor } from '../../../support/http.ts'
-import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
+import { calls, did, notes, promotionAsked, write } from '../../../support/reflex-chain.ts'
 import {
   crash,
   entriesOf,
@@ -420,13 +420,6 @@ describe('the setting learning.mode', () => {
     expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'turn' } }])
   })
 
-  /** The approval that the scope asked for, once D1 has it. */
-  const askedOf = async (stub: ReturnType<typeof stubOf>, scope: string) => {
-    await hurry(stub)
-    const list = async () => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items as { id: string; status: string }[]
-    const [approval] = await until(async () => ((await list()).length > 0 ? await list() : null), 'D1 has the question')
-    return approval
-  }
   const decideOn = (id: string, how: 'approve' | 'reject') => call(`/v1/approvals/${id}/${how}`, { json: { reason: 'I looked' } })
 
   test.each([
@@ -436,7 +429,7 @@ describe('the setting learning.mode', () => {
     const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
     await sendAndSettle(stub, note(scope, 'waits'))
     expect(await movesOf(stub)).toEqual([])
-    const approval = await askedOf(stub, scope)
+    const approval = await promotionAsked(scope)
     expect(approval).toMatchObject({
       kind: 'promotion',
       skill_id: id,
@@ -457,7 +450,7 @@ describe('the setting learning.mode', () => {
 
   test('propose: a version that a person rejected stays in shadow mode for good', async () => {
     const { scope, stub } = await learned(NEEDED, { mode: 'propose' })
-    const approval = await askedOf(stub, scope)
+    const approval = await promotionAsked(scope)
     await decideOn(approval?.id ?? '', 'reject')
     const [moved] = await until(async () => {
       const moves = await entriesOf(stub, 'reflex-moved')
@@ -471,7 +464,7 @@ describe('the setting learning.mode', () => {
 
   test('propose: a rejection by the scope of an agent that has sold the version moves it nowhere', async () => {
     const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
-    const approval = await askedOf(stub, scope)
+    const approval = await promotionAsked(scope)
     const seller = { owner: `scope:${scope}`, owner_id: agentOwner(scope), scopes: [scope] }
     const buyer = { owner: 'buyer', owner_id: 'key-of-buyer', scopes: ['*'] }
     await changeOwner(env.DB, { kind: 'reflex', id }, { deal_id: crypto.randomUUID(), seller, buyer, now: Date.now() })
@@ -486,7 +479,7 @@ describe('the setting learning.mode', () => {
     let system = 'Greet everybody.'
     const { scope, stub } = await learned(0, { mode: 'propose' }, () => system)
     for (const one of notes(scope, NEEDED)) await sendAndSettle(stub, one)
-    const approval = await askedOf(stub, scope)
+    const approval = await promotionAsked(scope)
     await decideOn(approval?.id ?? '', 'reject')
     await until(async () => (await movesOf(stub)).length > 0, 'the scope knows')
     system = 'Greet nobody.'
@@ -509,7 +502,7 @@ describe('the setting learning.mode', () => {
     await sendAndSettle(stub, ...notes(scope, agreementsNeeded(0.95)))
     expect(await changesOf(stub)).toEqual(['issued', 'proven test.note', 'asked test.note'])
     expect(await movesOf(stub)).toEqual([])
-    const approval = await askedOf(stub, scope)
+    const approval = await promotionAsked(scope)
     await decideOn(approval?.id ?? '', 'approve')
     await until(async () => (await movesOf(stub)).length > 0, 'the scope knows')
     expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
@@ -532,7 +525,7 @@ describe('the setting learning.mode', () => {
 
     test('is still compared: the first disagreement withdraws the question, whose approval is refused', async () => {
       const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
-      const asked = await askedOf(stub, scope)
+      const asked = await promotionAsked(scope)
       says(scope, 'go away')
       await sendAndSettle(stub, note(scope, 'b'))
       // D1 may still have the old question: the scope says what changed.
@@ -612,7 +605,7 @@ describe('the setting learning.mode', () => {
     let system = 'Greet everybody.'
     const { scope, stub } = await learned(0, { mode: 'propose' }, () => system)
     for (const one of notes(scope, NEEDED)) await sendAndSettle(stub, one)
-    const approval = await askedOf(stub, scope)
+    const approval = await promotionAsked(scope)
     system = 'Greet nobody.'
     await sendAndSettle(stub, note(scope, 'a'))
     expect((await changesOf(stub)).slice(-2)).toEqual(['lapsed', 'issued'])
@@ -623,7 +616,7 @@ describe('the setting learning.mode', () => {
 
   test.each(['approve', 'reject'] as const)('a decision on a proof that has expired since has no effect: %s', async (how) => {
     const { scope, stub } = await learned(NEEDED, { mode: 'propose' })
-    const approval = await askedOf(stub, scope)
+    const approval = await promotionAsked(scope)
     const expire = `UPDATE certificates SET certificate = json_set(certificate, '$.expires_at', 1)`
     await inObject(stub, ({ storage: { sql } }) => void sql.exec(expire))
     await evict(stub)
@@ -635,7 +628,7 @@ describe('the setting learning.mode', () => {
 
   test('an approval of other evidence than the scope has now does not let a version act', async () => {
     const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
-    const approval = await askedOf(stub, scope)
+    const approval = await promotionAsked(scope)
     const { strata, ...others } = await certificateOf(scope, { id, version: 1 })
     const later = { ...others, strata: strata.map((one) => ({ ...one, to: { ...one.to, seq: one.to.seq + 1 } })) }
     await inObject(stub, ({ storage: { sql } }) => void sql.exec('UPDATE certificates SET certificate = ?', JSON.stringify(later)))

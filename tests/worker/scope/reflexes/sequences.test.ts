@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { call } from '../../../support/http.ts'
-import { acting, did, write } from '../../../support/reflex-chain.ts'
+import { acting, did, promotionAsked, write } from '../../../support/reflex-chain.ts'
 import { crash, entriesOf, freshScope, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { ask, behaviours, looks } from '../../../support/test-agents.ts'
 
@@ -34,10 +34,11 @@ async function deadLetter(body: string, settings: SettingsPatch = {}, of = fresh
 }
 
 /** A scope whose agent wrote a sequence with words, which is compared with what its turns do. */
-async function learned() {
+async function learned(more = '') {
   const scope = freshScope()
   const noted = `{ action_type: 'set_scratch', key: 'last', value: ${TEXT} }`
-  const { id } = await write(returns(`{ action_type: 'reply', content: 'Noted.' }`, noted), { state: 'shadow', scope })
+  const body = `return { action_type: 'sequence', acts: [{ action_type: 'reply', content: 'Noted.' }, ${noted}]${more} }`
+  const { id } = await write(body, { state: 'shadow', scope })
   await stubOf(scope).configure({ reflexes: [{ id }], learning: { mode: 'auto' } }, 'ops')
   return { id, scope, stub: stubOf(scope) }
 }
@@ -274,6 +275,25 @@ describe('a sequence', () => {
     expect(changes.map(([change]) => change)).toEqual(['issued', 'lapsed', 'issued', 'proven', 'asked'])
     expect(changes[1]?.[1]).toBe('the setting learning.replies changed')
     expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'turn' } }])
+  })
+
+  test('of whose words any will do asks the person who allows them, and then says its own', async () => {
+    const { id, scope, stub } = await learned(', any_words: true')
+    behaviours.set(scope, async ({ events, scratch }, deps) => {
+      const text = textOf(events.at(-1)!)
+      deps.reply(`I noted ${text}, as the ${text.length} before.`)
+      scratch['last'] = text
+      return { done: true }
+    })
+    for (let at = 0; at < agreementsNeeded(0.95); at += 1) await sendAndSettle(stub, note(scope, `n${at}`))
+    const asked = await entriesOf(stub, 'certificate-changed')
+    expect(asked.map(({ change }) => change)).toEqual(['issued', 'proven', 'asked'])
+    expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    const question = await promotionAsked(scope)
+    await call(`/v1/approvals/${question?.id}/approve`, { json: {} })
+    await until(async () => (await entriesOf(stub, 'reflex-moved')).length > 0, 'the scope knows')
+    expect(await sendAndSettle(stub, note(scope, 'd'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: id } }])
+    expect((await entriesOf(stub, 'reply-sent')).at(-1)).toMatchObject({ content: 'Noted.', reflex_id: id })
   })
 
   test.each(['global', 'plain'])('under a key does again what was undone, and what used its output: by act_%s', async (kind) => {
