@@ -476,10 +476,10 @@ const day = (at: number): string => new Date(at).toISOString().slice(0, 10)
 const percent = (share: number): string => `${Math.floor(share * 1000 + 1e-9) / 10} %`
 
 function stratumText(certificate: Certificate, stratum: Stratum): string {
-  const { event_type, act, state, n, k, from, to, risk, audits, drifts, person } = stratum
+  const { event_type, act, state, n, k, from, to, audits, drifts } = stratum
   const on = `For ${act} on ${event_type}`
   if (state === 'refuted')
-    return `${on} it stays in shadow mode: ${person === null ? `only ${k} of ${n} decisions agreed` : `${person} rejected it`}.`
+    return `${on} it stays in shadow mode: ${stratum.person === null ? `only ${k} of ${n} decisions agreed` : `${stratum.person} rejected it`}.`
   const again = drifts === 0 ? '' : ` It was sent back to shadow mode ${drifts} ${drifts === 1 ? 'time' : 'times'}.`
   if (state === 'open') return `${on} it does not act yet: ${openText(certificate, stratum)}.${again}`
   const { alone, together } = provenBounds(certificate, stratum)
@@ -490,6 +490,11 @@ function stratumText(certificate: Certificate, stratum: Stratum): string {
     audits.audits === 0 ? 'not compared or audited since' : `${audits.audits - audits.disagreed} of ${audits.audits} decisions since agreed`
   const doubted = doubtIn(certificate, stratum)
   if (doubted !== null) return `${on} it does not act for now: ${doubted}. Before, ${k} of ${n} had agreed.${again}`
-  const waits = risk === 'final' && person === null ? ' It waits for a person: the action can be neither undone nor repeated.' : ''
-  return `${on}: ${proof}; ${audited}.${waits}${again}`
+  return `${on}: ${proof}; ${audited}.${waitText(stratum)}${again}`
+}
+
+function waitText({ person, risk, says }: Stratum): string {
+  if (person !== null) return ''
+  if (risk === 'final') return ' It waits for a person: the action can be neither undone nor repeated.'
+  return says ? ' It waits for a person: it says the words that its code has, and was compared as if any would do.' : ''
 }

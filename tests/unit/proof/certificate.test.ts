@@ -625,6 +625,16 @@ test('why tells how often it was sent back', () => {
   expect(texts).toEqual([' It was sent back to shadow mode 1 time.', ' It was sent back to shadow mode 2 times.'])
 })
 
+test('why says that words of which any would do wait for a person until one allowed them', () => {
+  const said = { kind: 'compared', event_type: 'note', risk: 'inside', act: 'reply', agreed: true, at: 1, teacher } as const
+  let run = decisions(start(), 'compared', 69)
+  run = observe(run, { ...said, seq: 70, words: { replies: 'heard', says: true } })
+  const says = run.certificate
+  const waits = / It waits for a person: it says the words that its code has, and was compared as if any would do\.$/
+  expect(why(says)[0]).toMatch(waits)
+  expect(why(allow(says, { event_type: 'note', risk: 'inside', act: 'reply' }, 'ann'))[0]).not.toMatch(waits)
+})
+
 test('why says that a final action waits for a person until one allowed it', () => {
   const { certificate } = decisions(start(), 'compared', 70, 0, 'note', 'final')
   const waits = / It waits for a person: the action can be neither undone nor repeated\.$/
