@@ -82,6 +82,8 @@ const scalar = z.union([z.string().max(512), z.number(), z.boolean(), z.null()])
 export const LONGEST_SAID = 128
 /** A word, or several in a row. */
 const said = z.string().min(1).max(LONGEST_SAID)
+/** Fields of an object that a branch knows. */
+export const MOST_NAMED = 64
 const condition = z
   .strictObject({
     ...earlier,
@@ -95,6 +97,7 @@ const condition = z
     says_none: z.array(said).min(1).max(16).optional().describe('It is a text with none of these words.'),
     empty: z.boolean().optional().describe('True: a list without items. False: one with items.'),
     present: z.boolean().optional().describe('False: the output has nothing there.'),
+    only: z.array(z.string().max(LONGEST_SAID)).min(1).max(MOST_NAMED).optional().describe('It is no object with another field.'),
   })
   .describe('A question about the output of an earlier act. All of its tests must hold.')
 export type OutputCondition = z.infer<typeof condition>

@@ -48,7 +48,7 @@ export const asksUnknown = ({ branches = [] }: Branching, outputs: Outputs): boo
 function isMet({ output, path, ...tests }: OutputCondition, outputs: Outputs): boolean {
   const found = outputAt(outputs, output, path)
   const value = found.ok ? found.value : undefined
-  const { one_of, none_of, says, says_none, empty, present } = tests
+  const { one_of, none_of, says, says_none, empty, present, only } = tests
   return (
     (one_of === undefined || one_of.some((one) => one === value)) &&
     (none_of === undefined || !none_of.some((one) => one === value)) &&
@@ -56,8 +56,15 @@ function isMet({ output, path, ...tests }: OutputCondition, outputs: Outputs): b
     (says === undefined || says.every((words) => isSaid(value, words))) &&
     (says_none === undefined || (typeof value === 'string' && !says_none.some((words) => isSaid(value, words)))) &&
     (empty === undefined || (Array.isArray(value) && (value.length === 0) === empty)) &&
-    (present === undefined || (value !== undefined) === present)
+    (present === undefined || (value !== undefined) === present) &&
+    (only === undefined || !hasOther(value, only))
   )
+}
+
+/** True for an object with another field. */
+function hasOther(value: Json | undefined, names: readonly string[]): boolean {
+  const whole = wholeOf(value)
+  return isJsonFields(whole) && Object.keys(whole).some((name) => !names.includes(name))
 }
 
 type Bounds = Pick<OutputCondition, 'at_least' | 'above' | 'at_most' | 'below'>
@@ -142,10 +149,13 @@ function outputAt(outputs: Outputs, place: number, path: string): { ok: true; va
 export const partOf = (root: Json | undefined, names: readonly string[]): Json | undefined => names.reduce(fieldOf, root)
 
 function fieldOf(value: Json | undefined, name: string): Json | undefined {
-  const whole = typeof value === 'string' ? jsonIn(value) : value
+  const whole = wholeOf(value)
   if (typeof whole !== 'object' || whole === null || !Object.hasOwn(whole, name)) return undefined
   return Array.isArray(whole) && name === 'length' ? undefined : (whole as JsonFields)[name]
 }
+
+/** A text that is JSON is what it says. */
+export const wholeOf = (value: Json | undefined): Json | undefined => (typeof value === 'string' ? (jsonIn(value) ?? value) : value)
 
 /** An object or a list that is written as a text; undefined if it is another text. */
 export function jsonIn(text: string): Json | undefined {

@@ -120,7 +120,15 @@ describe('a decision that depends on what its first call returned', () => {
       draw(index) < 0.5 ? { output: { state: 'past_due' }, acts: call('remind', {}) } : { output: { state: 'active' }, acts: [] },
     )
     expect((await actions(episodes, asked))[0]).toMatchObject({
-      branches: expect.arrayContaining([{ when: [{ output: 0, path: '/state', one_of: ['active'] }], acts: [] }]),
+      branches: expect.arrayContaining([
+        {
+          when: [
+            { output: 0, path: '/state', one_of: ['active'] },
+            { output: 0, path: '', only: ['state'] },
+          ],
+          acts: [],
+        },
+      ]),
     })
   })
 
@@ -144,6 +152,31 @@ describe('a decision that depends on what its first call returned', () => {
       }
     })
     expect(await after(episodes, { text: `${long} up 5`, [name]: true, [`${name}2`]: 5 })).toEqual(['pass'])
+  })
+
+  test.each([
+    ['by itself', (output: JsonFields): Json => output],
+    ['as the text of a tool of MCP', (output: JsonFields): Json => ({ content: [{ type: 'text', text: JSON.stringify(output) }] })],
+  ])('leaves an output with a field that none had: %s', async (_, returned) => {
+    const episodes = lookups(300, (index) => {
+      const [score, flag] = [Math.floor(draw(index) * 100), draw(index, 2) < 0.2 && { flag: { at: index } }]
+      return { output: returned({ score, ...flag }), acts: call(score >= 50 ? 'pass' : 'ask', {}) }
+    })
+    expect(await after(episodes, returned({ score: 60 }))).toEqual(['pass'])
+    expect(await after(episodes, returned({ score: 60, flag: { at: 7 } }))).toEqual(['pass'])
+    expect(await after(episodes, returned({ score: 60, warning: 'claimed' }))).toBeNull()
+    expect(await after(episodes, returned({ score: 60, flag: { at: 7, by: 'law' } }))).toBeNull()
+  })
+
+  test('by a number that is named length', async () => {
+    const episodes = lookups(300, (index) => {
+      const length = Math.floor(draw(index) * 100)
+      return { output: { film: { length } }, acts: call(length >= 50 ? 'long' : 'short', {}) }
+    })
+    expect(await after(episodes, { film: { length: 80 } })).toEqual(['long'])
+    expect(await after(episodes, { film: { length: 20 } })).toEqual(['short'])
+    expect(await after(episodes, { film: { length: 9000 } })).toBeNull()
+    expect(await after(episodes, { film: [1, 2] })).toBeNull()
   })
 
   test('asks at names of any characters', async () => {

@@ -328,6 +328,21 @@ describe('reflexes learned from decisions', () => {
   })
 
   test.each([
+    ['a value that it was taught', 'shoes', 1],
+    ['another one', 'software', 0],
+  ])('a field inside of a field keeps to its values: %s', async (_, category, fired) => {
+    const categories = ['shoes', 'books', 'audio']
+    const order = (index: number) => ({
+      type: 'order',
+      reason: index % 2 ? 'damaged' : 'late',
+      order: { item: { category: categories[index % 3] ?? '' } },
+    })
+    const taught = history(400, (index) => [order(index), index % 2 ? call('refund', { by: 1 }) : []])
+    const event = episode(9000, { type: 'order', reason: 'damaged', order: { item: { category } } }, [])
+    expect(await actions(taught, event)).toHaveLength(fired)
+  })
+
+  test.each([
     ['of the event', (fields: object) => fields],
     ['inside of a field', (fields: object) => ({ payload: { measurements_of_station: fields } })],
   ])('many numbers %s leave room for a rule, and the one that it asks about has a range', (_, within) => {

@@ -130,6 +130,11 @@ describe('a sequence with branches', () => {
     [{ empty: true }, { free: [0] }, false],
     [{ empty: false }, { free: [0] }, true],
     [{ empty: false }, {}, false],
+    [{ only: ['a', 'b'] }, { free: { a: 1 } }, true],
+    [{ only: ['a'] }, { free: { a: 1, b: null } }, false],
+    [{ only: ['a'] }, { free: '{"b":1}' }, false],
+    [{ only: ['a'] }, { free: [{ b: 1 }] }, true],
+    [{ only: ['a'] }, {}, true],
   ])('that asks %j of %j: %s', (tests, output, holds) => expect(taken(output, free(tests))).toBe(holds))
 
   test('takes the first branch all of whose conditions hold, and none else', () => {

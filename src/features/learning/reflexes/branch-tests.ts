@@ -10,11 +10,11 @@ import {
   pathKey,
   valueAt,
 } from './facts/condition.ts'
-import { leavesOf, LONGEST_VALUE, RETURNED } from './facts/facts.ts'
+import { IS_FILLED, leavesOf, LONGEST_VALUE, MOST_DEPTH_RETURNED, MOST_RETURNED_ITEMS, RETURNED } from './facts/facts.ts'
 import { spanOf } from './facts/ranges.ts'
 import { isReading, SUM_PLACES } from './facts/readings.ts'
-import { LONGEST_POINTER, LONGEST_SAID } from '../../../contract/action.ts'
-import { isSaid } from '../../../reflexes/sequence.ts'
+import { LONGEST_POINTER, LONGEST_SAID, MOST_NAMED } from '../../../contract/action.ts'
+import { isSaid, wholeOf } from '../../../reflexes/sequence.ts'
 import { quote } from './facts/text.ts'
 import { LEAST_EACH, listCode, MOST_VALUES } from './guards.ts'
 
@@ -23,10 +23,12 @@ export type BranchTests = { given: readonly string[]; when: readonly string[] }
 
 /** Values of outputs that a branch keeps to. */
 const MOST_GUARDED = 12
+/** Objects in outputs whose fields are counted. */
+const MOST_OBJECTS = 100
 const OF_EVENT: ReadonlySet<string | undefined> = new Set(['event', 'scratch'])
 
 const isOfEvent = (path: ContextPath): boolean => OF_EVENT.has(isReading(path) ? path[1] : path[0]) || path[0] === 'before'
-const isLength = (path: ContextPath): boolean => path.at(-1) === 'length'
+const isOfList = (path: ContextPath): boolean => path.at(-1) === IS_FILLED
 const isReturned = ([first]: ContextPath): boolean => first === RETURNED
 const pointerOf = (path: readonly string[]): string => path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 const isShort = ([, , ...path]: ContextPath): boolean => pointerOf(path).length <= LONGEST_POINTER
@@ -38,9 +40,8 @@ export function isExpressible(condition: Condition): boolean {
       isReturned(condition.path) && !condition.words.startsWith('^') && condition.words.length <= LONGEST_SAID && isShort(condition.path)
     )
   if (condition.is !== 'equal' && condition.is !== 'present' && condition.is !== 'at_least') return false
-  if (isReturned(condition.path) && isLength(condition.path))
-    return condition.is === 'at_least' && !condition.minus && condition.value === 1
   const paths = [condition.path, ...('minus' in condition && condition.minus ? [condition.minus] : [])]
+  if (paths.length > 1 && paths.some(isOfList)) return false
   const isEither = paths.every((path) => (isReturned(path) ? isShort(path) : isOfEvent(path)))
   return isEither && (paths.length === 1 || paths.filter(isReturned).length === 1)
 }
@@ -59,7 +60,7 @@ export function branchTests(literals: readonly Literal[], own: readonly Episode[
       ...literals.filter((literal) => !isOfOutputs(literal)).map((literal) => conditionCode(literal, new Map())),
       ...numbers.filter((path) => !isReturned(path)).map((path) => `typeof ${pathCode(path)} === 'number'`),
     ],
-    when: merged([...outputs.filter((literal) => !isImplied(literal, own)).map(testOf), ...guardsOf(own, literals)]),
+    when: merged([...outputs.filter((literal) => !isImplied(literal, own)).map(testOf), ...guardsOf(own, literals), ...fieldGuardsOf(own)]),
   }
 }
 
@@ -80,7 +81,7 @@ function testOf({ condition, holds }: Literal): Test {
   if (condition.is === 'equal') return { path: condition.path, test: holds ? 'one_of' : 'none_of', code: listCode([condition.value]) }
   if (condition.is === 'says') return { path: condition.path, test: holds ? 'says' : 'says_none', code: listCode([condition.words]) }
   const { path, minus, value } = condition as AtLeast
-  if (isLength(path)) return { path: path.slice(0, -1), test: 'empty', code: String(!holds) }
+  if (isOfList(path)) return { path: path.slice(0, -1), test: 'empty', code: String(!holds) }
   if (!minus) return { path, test: holds ? 'at_least' : 'below', code: String(value) }
   // The number of the event is known in code.
   return isReturned(path)
@@ -97,7 +98,7 @@ function guardsOf(own: readonly Episode[], literals: readonly Literal[]): Test[]
   const fixed = new Set(literals.flatMap(({ condition, holds }) => (condition.is === 'equal' && holds ? [pathKey(condition.path)] : [])))
   const paths = leavesOf(first.saw)
     .leaves.map(({ path }) => path)
-    .filter((path) => isReturned(path) && !isLength(path) && isShort(path))
+    .filter((path) => isReturned(path) && !isOfList(path) && isShort(path))
   return paths
     .filter((path) => !fixed.has(pathKey(path)))
     .flatMap((path) => guardOf(path, valuesAt(path, own)))
@@ -120,6 +121,33 @@ function guardOf(path: ContextPath, values: readonly (Json | undefined)[]): Test
     value === null || typeof value === 'boolean' || (typeof value === 'string' && value.length <= LONGEST_VALUE)
   if (!isFew || !values.every(isValue)) return []
   return [{ path, test: 'one_of', code: listCode([...codes.keys()].sort().map((text) => JSON.parse(text) as Json)) }]
+}
+
+type Names = { path: ContextPath; counts: Map<string, number> }
+
+/** The fields that objects in these outputs have: a new one may say something. */
+function fieldGuardsOf(own: readonly Episode[]): Test[] {
+  const found = new Map<string, Names>()
+  for (const { acts, saw } of own)
+    // As it is kept, an output has the names of what is masked.
+    for (const place of (saw.returned ?? []).keys()) countNames(acts[place]?.output as Json | undefined, [RETURNED, String(place)], found)
+  const isKnown = ([name, count]: [string, number]): boolean => name.length <= LONGEST_SAID && count >= LEAST_EACH
+  return [...found.values()]
+    .filter(({ path, counts }) => counts.size <= MOST_NAMED && isShort(path) && [...counts].every(isKnown))
+    .slice(0, MOST_GUARDED / 2)
+    .map(({ path, counts }) => ({ path, test: 'only', code: listCode([...counts.keys()].sort()) }))
+}
+
+function countNames(value: Json | undefined, path: ContextPath, found: Map<string, Names>): void {
+  const whole = wholeOf(value)
+  if (typeof whole !== 'object' || whole === null || path.length > MOST_DEPTH_RETURNED || found.size > MOST_OBJECTS) return
+  if (!Array.isArray(whole)) {
+    const { counts } = found.get(pathKey(path)) ?? { counts: new Map<string, number>() }
+    for (const name of Object.keys(whole)) counts.set(name, (counts.get(name) ?? 0) + 1)
+    if (counts.size > 0) found.set(pathKey(path), { path, counts })
+  }
+  const inner = Array.isArray(whole) ? whole.slice(0, MOST_RETURNED_ITEMS) : whole
+  for (const [name, one] of Object.entries(inner)) countNames(one, [...path, name], found)
 }
 
 /** Joins the tests of a place to one condition, as far as they differ in kind. */

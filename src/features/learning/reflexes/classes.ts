@@ -11,7 +11,7 @@ import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './s
 import type { ContextPath, Literal } from './facts/condition.ts'
 import { actName, branchingName } from '../../../contract/act-name.ts'
 import { GAP, shapesOf, type Wording, wordingsOf } from './wordings.ts'
-import { jsonIn, partOf } from '../../../reflexes/sequence.ts'
+import { jsonIn, partOf, wholeOf } from '../../../reflexes/sequence.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
 export type OutputSlot = { output: number; path: ContextPath }
@@ -400,9 +400,6 @@ function unmasked(value: Json | undefined, masked: ReadonlySet<string>, path: st
     }),
   )
 }
-
-/** A text that is JSON is what it says. */
-const wholeOf = (value: Json | undefined): Json | undefined => (typeof value === 'string' ? (jsonIn(value) ?? value) : value)
 
 /** The value of a template in a context; undefined if a slot finds nothing. */
 export function valueOf(template: ActionTemplate, seen: Seen): Json | undefined {

@@ -1,6 +1,6 @@
 import { isJsonFields, type Json } from '../../../base/json.ts'
 import type { Episode } from '../episode.ts'
-import { pathCode, pathKey, valueAt } from './facts/condition.ts'
+import { type ContextPath, pathCode, pathKey, valueAt } from './facts/condition.ts'
 import { leavesOf } from './facts/facts.ts'
 import { dayOf, MOST_ITEMS } from './facts/readings.ts'
 import { quote } from './facts/text.ts'
@@ -45,6 +45,7 @@ const hasOther = (list, of, values) => Array.isArray(list) && list.slice(0, ${MO
 export const MOST_VALUES = 12
 export const LEAST_EACH = 3
 const MOST_NAMES = 60
+const MOST_FIELDS = 40
 
 /** The types of events that a decision was taken on. */
 export const typesOf = (own: readonly Episode[]): RuleGuard => ({
@@ -54,15 +55,12 @@ export const typesOf = (own: readonly Episode[]): RuleGuard => ({
 
 /** Keeps a reflex to the values of fields and the names of counts that it was taught with. */
 export function guardsOf(own: readonly Episode[], all: readonly Episode[]): RuleGuard[] {
-  const guards: RuleGuard[] = []
-  const fields = new Set(all.flatMap(({ saw }) => Object.keys(saw.event)))
-  for (const name of [
-    'type',
-    ...[...fields].sort().filter((field) => !['type', 'id', 'timestamp', 'scope', 'source', 'meta'].includes(field)),
-  ]) {
+  const guards: RuleGuard[] = [typesOf(own)]
+  for (const path of fieldsOf(own)) {
+    if (guards.length > MOST_FIELDS) break
     const counts = new Map<string | boolean | null, number>()
     for (const { saw } of own) {
-      const value = valueAt(saw, ['event', name])
+      const value = valueAt(saw, path)
       if (typeof value === 'string' || typeof value === 'boolean' || value === null) counts.set(value, (counts.get(value) ?? 0) + 1)
       if (counts.size > MOST_VALUES) break
     }
@@ -70,19 +68,22 @@ export function guardsOf(own: readonly Episode[], all: readonly Episode[]): Rule
     if ([...counts.keys()].some((value) => dayOf(value) !== undefined)) continue
     const values = [...counts.keys()].sort((one, other) => (String(one) < String(other) ? -1 : 1))
     const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
-    if (
-      values.length > 0 &&
-      values.length <= MOST_VALUES &&
-      total === own.length &&
-      (name === 'type' || Math.min(...counts.values()) >= LEAST_EACH)
-    )
-      guards.push({ path: ['event', name], values })
+    const isListed = values.length > 0 && values.length <= MOST_VALUES && Math.min(...counts.values()) >= LEAST_EACH
+    if (isListed && total === own.length) guards.push({ path, values })
   }
   guards.push(...itemGuardsOf(own))
   const names = new Set(all.flatMap(({ saw }) => Object.keys(saw.window['10m']?.by_type ?? {})))
   if (names.size <= MOST_NAMES) guards.push({ path: ['window', '10m', 'by_type'], names: [...names].sort() })
   return guards
 }
+
+/** The fields of the first event, also inside of other fields. Outer ones first. */
+const fieldsOf = ([first]: readonly Episode[]): ContextPath[] =>
+  (first ? leavesOf(first.saw).leaves : [])
+    .flatMap(({ path, value }) => (isOfEvent(path) && typeof value !== 'number' ? [path] : []))
+    .sort((one, other) => one.length - other.length || (pathKey(one) < pathKey(other) ? -1 : 1))
+
+const isOfEvent = ([first, second]: ContextPath): boolean => first === 'event' && second !== 'type' && second !== 'meta'
 
 /** The fields that all items of a list have, with few values, as guards. */
 function itemGuardsOf(own: readonly Episode[]): RuleGuard[] {

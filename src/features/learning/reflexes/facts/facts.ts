@@ -9,14 +9,16 @@ import { beginningOf } from './text.ts'
 export const LONGEST_VALUE = 64
 export const MOST_DEPTH = 4
 /** Outputs have more around their values: `0`, `content`, `0`, `text`. */
-const MOST_DEPTH_RETURNED = 7
+export const MOST_DEPTH_RETURNED = 7
 /** Items of a list of an output that are read one by one. */
-const MOST_RETURNED_ITEMS = 3
+export const MOST_RETURNED_ITEMS = 3
 /** Lists that are read as the numbers of their items. */
 const MOST_LISTS = 16
 
 /** The first name of a path into an output. */
 export const RETURNED = 'returned'
+/** The last name of a path to 0 for an empty list of an output, and to 1 for another one. */
+export const IS_FILLED = ''
 
 export type Leaf = { path: ContextPath; value: string | number | boolean | null }
 /** `of`: the field of items that are objects. */
@@ -43,7 +45,9 @@ function collect(value: unknown, path: ContextPath, found: Leaves): void {
   else if (Array.isArray(value)) {
     const items = value.slice(0, MOST_ITEMS).filter((item) => typeof item === 'string' || typeof item === 'number')
     found.lists.push({ path, items })
-    found.leaves.push({ path: [...path, 'length'], value: value.length })
+    // An output may have a number that is named so.
+    const size = path[0] === RETURNED ? { name: IS_FILLED, value: Math.min(value.length, 1) } : { name: 'length', value: value.length }
+    found.leaves.push({ path: [...path, size.name], value: size.value })
     found.lists.push(...fieldsOfItems(value, path))
     // The items of an event are asked about together.
     if (path[0] === RETURNED && path.length < MOST_DEPTH_RETURNED + 1)
