@@ -183,9 +183,9 @@ function fits(
     known.length = place
     const resolved = resolveAct(wish, known)
     known[place] = outputOf(made, outputs)
-    if (words === 'said' && wish.action_type === 'reply' && act.act === 'reply') continue
     const action = resolved.ok ? resolved.action : withoutOutputs(wish)
     if (!resolved.ok && (resolved.reason === 'missing' || !isAlike(action, act))) return false
+    if (words === 'said' && action.action_type === 'reply' && act.act === 'reply') continue
     if (!resolved.ok) unknown = true
     else {
       const call = toolCallOf(action)

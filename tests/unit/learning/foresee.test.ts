@@ -16,7 +16,7 @@ import { sandboxModule } from '../../support/sandbox-module.ts'
 import { barAt, verdictAt } from '../../../src/evidence/e-process.ts'
 import { REST, speaksFor } from '../../../src/evidence/strata.ts'
 import { seededRandom } from '../../support/random.ts'
-import { call, history } from './histories.ts'
+import { call, history, reply } from './histories.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
 const right = (index: number): EpisodeAct[] => (index % 3 === 0 ? call('clean', { by: 'desk' }) : [])
@@ -62,6 +62,18 @@ describe('what was learned from earlier decisions', () => {
     // The first 200 are as they were; the first 300 teach again, for the 170 after them.
     expect(again.runs).toBeGreaterThanOrEqual(170)
     expect(again.foresights.filter(({ agreed }) => !agreed).map(({ index }) => index)).toEqual([250])
+  })
+
+  test('agrees where any words will do if there are words', () => {
+    const acts = (index: number) => [
+      ...right(index),
+      ...(index % 3 === 0 && index < 450 ? reply(['Done.', 'It is clean now.', 'I saw to it.', 'All set!'][index % 4] ?? '') : []),
+    ]
+    const heard = (index: number) => ({ type: 'mail', line: line(index), meta: { heard: true } })
+    const { foresights } = foresee(history(460, (index) => [heard(index), acts(index)]))
+    const known = foresights.filter(({ action }) => action.action_type === 'sequence' && action.any_words)
+    expect(known.map(({ agreed }) => agreed)).toEqual(known.map(({ index }) => index < 450))
+    expect([known.some(({ agreed }) => agreed), known.some(({ agreed }) => !agreed)]).toEqual([true, true])
   })
 
   test('is nothing before there are 200 decisions', () => {

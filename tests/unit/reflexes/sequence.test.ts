@@ -195,6 +195,7 @@ describe('a sequence and a decision', () => {
     agreedIn({ version: { id: 'r', version: 1 }, action, decision: { by: 'turn', acts }, seen: new Map(), ...terms }, keyOf).agreed
   const both = sequence(called({ a: 1 }), replied('Done.'))
   const later = sequence(called({ a: 1 }), called({ id: null }, [{ at: '/args/id', output: 0, path: '/id' }]))
+  const tells = sequence(called({ a: 1 }), { action_type: 'reply', parts: ['It is ', { output: 0, path: '/state' }] })
   const branching: Sequence = {
     ...sequence(called({ a: 1 })),
     branches: [
@@ -215,6 +216,13 @@ describe('a sequence and a decision', () => {
     ['other words that nobody hears', both, [made({ a: 1 }), said('I could not.')], { alone: true, words: 'none' }, true],
     ['no words where any would do', both, [made({ a: 1 })], { alone: true, words: 'said' }, false],
     ['other words where any will do', both, [made({ a: 1 }), said('It is.')], { alone: true, words: 'said' }, true],
+    [
+      'words where any will do, with an output that it lacks',
+      tells,
+      [made({ a: 1 }), said('It is.')],
+      { ...returned(7), words: 'said' },
+      false,
+    ],
     ['another order', both, [said('Done.'), made({ a: 1 })], { alone: true }, false],
     ['an act more', both, [made({ a: 1 }), said('Done.'), made({ a: 3 })], { alone: true }, false],
     ['an act less', both, [made({ a: 1 })], { alone: true }, false],
