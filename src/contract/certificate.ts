@@ -56,7 +56,12 @@ const stratum = z.object({
   from: place,
   to: place,
   person: text.nullable().describe('The person who allowed it, or who rejected it if the state is `refuted`.'),
-  says: z.literal(true).optional().describe('It says words of its own choice beside other acts, which a person must allow.'),
+  says: z
+    .union([count, z.literal(true)])
+    .optional()
+    .describe(
+      'It says words of its own choice beside other acts, which a person must allow. The place of the latest in the log, if it is known.',
+    ),
   audits: cusum.describe(
     'Decisions audited or compared since it was proven, with the state of the CUSUM test on them, less those of its branch.',
   ),

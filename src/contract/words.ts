@@ -1,4 +1,4 @@
-import { actsIn, type Action, type Sequence } from './action.ts'
+import { actsIn, type Action, type Sequence, type SequenceAct } from './action.ts'
 import type { Words } from './reflex.ts'
 
 /** The values of the setting `learning.replies`. */
@@ -30,9 +30,18 @@ export const choosesWords = (action: Action, replies: Replies): boolean =>
   (replies === 'by_person' || (replies === 'heard' && action.any_words === true)) &&
   actsIn(action).some(({ action_type }) => action_type !== 'reply')
 
-/** The words of a sequence, for its certificate; undefined for other actions. */
-export const comparedWords = (action: Action, replies: Replies): { replies: Replies; says: boolean } | undefined =>
-  action.action_type === 'sequence' ? { replies, says: choosesWords(action, replies) } : undefined
+/** The words of a sequence in the log, for its certificate; undefined for other actions. */
+export const comparedWords = (action: Action, replies: Replies, log_seq: number): ComparedWords | undefined =>
+  action.action_type === 'sequence' ? { replies, says: choosesWords(action, replies) ? log_seq : null } : undefined
+/** `says`: the place in the log of words of its own choice; null if it has none. */
+export type ComparedWords = { replies: string; says: number | null }
+
+/** The words of a sequence, in all branches. Outputs in them stand as their places. */
+export const wordsOf = (action: Action): Spoken[] =>
+  action.action_type === 'sequence'
+    ? actsIn(action).flatMap((act): Spoken[] => ('parts' in act ? [act.parts] : act.action_type === 'reply' ? [act.content] : []))
+    : []
+export type Spoken = string | Extract<SequenceAct, { parts: unknown }>['parts']
 
 const saysWords = (action: Action): action is Sequence =>
   action.action_type === 'sequence' && actsIn(action).some(({ action_type }) => action_type === 'reply')

@@ -1,6 +1,7 @@
 import type { Risk } from '../contract/risk.ts'
 import { agreementOfAll, DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import type { Certificate, CountsOfOthers, Stratum, Teacher } from '../contract/certificate.ts'
+import type { ComparedWords } from '../contract/words.ts'
 import { countShape, doubt, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
 import { audited, isLeft, isSuspect, testWithRest, withAudit, withoutBranch, withoutOne } from './branches.ts'
 import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'
@@ -60,7 +61,6 @@ export type Observation = When &
     | { kind: 'shape'; unseen: boolean; weight?: number }
     | (StratumPlace & { kind: 'retracted'; of: 'comparison' | 'audit'; counted_at: number; signs?: readonly string[] | undefined })
   )
-export type ComparedWords = { replies: string; says: boolean }
 /** A change that the caller must follow up and log. */
 export type CertificateMove =
   | (StratumPlace & { kind: 'proven' | 'refuted' | 'drifted' | 'retracted'; reason: string })
@@ -146,7 +146,7 @@ function afterDecision(before: Certificate, seen: Seen): Proceeded {
   if (words && before.replies !== undefined && before.replies !== words.replies) return same
   const known = stratumOf(before, seen)
   if (!known || isLeft(known, seen.signs ?? [])) return same
-  const stratum = words?.says ? { ...known, says: true as const } : known
+  const stratum = words?.says == null ? known : saying(known, words.says)
   const opens = seen.kind === 'compared' && stratum.state === 'open'
   const after = opens ? afterComparison(before, stratum, seen) : afterAudit(before, stratum, seen)
   if (!after) return same
@@ -154,6 +154,13 @@ function afterDecision(before: Certificate, seen: Seen): Proceeded {
   const shapes = shapesAfter(before.shapes, seen, isProven)
   return { certificate: summed({ ...after.certificate, ...(words && { replies: words.replies }), shapes }), changes: after.changes }
 }
+
+/** The stratum of an act that chooses words: whoever allowed it before has not allowed these. */
+const saying = (known: Stratum, says: number): Stratum => ({
+  ...known,
+  says,
+  person: known.says === undefined && known.state === 'proven' ? null : known.person,
+})
 
 /** A person allows a proven action, for example one that can be neither undone nor repeated. */
 export const allow = (before: Certificate, where: StratumPlace, person: string): Certificate => changedAt(before, where, { person })
@@ -187,11 +194,11 @@ export function expiry({ lapsed, teacher: before, expires_at, replies: by, proce
 
 /**
  * `act` and `risk`: undefined before they are known: any would do. `asks`: a person must allow each
- * action.
+ * action. `chooses`: it says words of its own choice, which one must allow.
  */
 type Asked = { event_type: string; act?: string | undefined; risk?: Risk | undefined } & Ground & Asking
 /** `signsOf`: of the act on the event, which few proofs ask for; null if nobody knows them. */
-type Asking = { asks?: boolean; signsOf?: (() => readonly string[] | null) | undefined }
+type Asking = { asks?: boolean; chooses?: boolean; signsOf?: (() => readonly string[] | null) | undefined }
 
 /** The reason why it may not act on such an event by itself, or null: it may. */
 export function obstacle(given: Certificate, { act, risk, ...asked }: Asked): string | null {
@@ -211,20 +218,25 @@ export function obstacle(given: Certificate, { act, risk, ...asked }: Asked): st
   return reasons[0] ?? openText(certificate, freshStratum({ event_type, risk: risk ?? 'inside', act: act ?? 'any act' }, { seq: 0, at }))
 }
 
-function obstacleAt(certificate: Certificate, { at, asks = false, signsOf, ...where }: StratumPlace & Ground & Asking): string | null {
+function obstacleAt(
+  certificate: Certificate,
+  { at, asks = false, chooses = false, signsOf, ...where }: StratumPlace & Ground & Asking,
+): string | null {
   const { event_type, risk, act } = where
   const stratum = stratumOf(certificate, { ...where, seq: 0, at })
   if (!stratum) return `its certificate has no room for ${act} on ${event_type}`
   const together = togetherOf(certificate, stratum)
   if (together.state === 'refuted' && together.person !== null) return refusedText(together)
-  const { state, person } = stratum
+  const { state, person, says } = stratum
   if (state === 'refuted') return refusedText(stratum)
   if (state === 'open') return openText(certificate, stratum)
   const doubted = doubtOfAct(certificate, stratum, signsOf)
   if (doubted !== null) return `for ${act} on ${event_type} ${doubted}`
-  if (risk === 'final' && person === null)
-    return `its action ${act} on ${event_type} can be neither undone nor repeated: a person must allow it`
-  return (asks || stratum.says) && person === null ? `its action ${act} on ${event_type} is proven: a person must allow it` : null
+  const isAllowed = person !== null && (says !== undefined || !chooses)
+  if (risk === 'final' && !isAllowed) return `its action ${act} on ${event_type} can be neither undone nor repeated: a person must allow it`
+  return (asks || chooses || says !== undefined) && !isAllowed
+    ? `its action ${act} on ${event_type} is proven: a person must allow it`
+    : null
 }
 
 /**
@@ -496,5 +508,5 @@ function stratumText(certificate: Certificate, stratum: Stratum): string {
 function waitText({ person, risk, says }: Stratum): string {
   if (person !== null) return ''
   if (risk === 'final') return ' It waits for a person: the action can be neither undone nor repeated.'
-  return says ? ' It waits for a person: it says the words that its code has, and was compared as if any would do.' : ''
+  return says !== undefined ? ' It waits for a person: it says the words that its code has, and was compared as if any would do.' : ''
 }

@@ -3,11 +3,13 @@ import type { Agreement } from '../../../src/contract/agreement.ts'
 import type { Certificate, Stratum, Teacher } from '../../../src/contract/certificate.ts'
 import type { Risk } from '../../../src/contract/risk.ts'
 import {
+  allow,
   doubtIn,
   expiry,
   obstacle,
   openCertificate,
   proceed,
+  reject,
   rejectedStrata,
   why,
   type Observation,
@@ -125,7 +127,7 @@ describe('under other settings', () => {
 })
 
 describe('words that are compared', () => {
-  const by = (replies: string, says = false) => seen('reply + label', { words: { replies, says } })
+  const by = (replies: string, says: number | null = null) => seen('reply + label', { words: { replies, says } })
 
   test('hold for the setting by which they were compared first', () => {
     const { certificate: first } = after(opened(), by('exact'))
@@ -144,11 +146,21 @@ describe('words that are compared', () => {
   })
 
   test('of its own choice wait for a person', () => {
-    const { certificate } = after(opened({ strata: [stratum('reply + label', 69)] }), by('exact', true))
-    expect(certificate.strata).toMatchObject([{ state: 'proven', says: true }])
-    expect(obstacle(certificate, { ...by('exact', true), replies: 'exact' })).toBe(
+    const { certificate } = after(opened({ strata: [stratum('reply + label', 69)] }), by('exact', 7))
+    expect(certificate.strata).toMatchObject([{ state: 'proven', says: 7 }])
+    expect(obstacle(certificate, { ...by('exact', 7), replies: 'exact' })).toBe(
       'its action reply + label on mail is proven: a person must allow it',
     )
+  })
+
+  test('of its own choice are not allowed with the words that it said before', () => {
+    const { certificate: before } = after(opened({ strata: [proven('reply + label', 70)] }), by('exact'))
+    const place = { event_type: 'mail', risk: 'outside', act: 'reply + label' } as const
+    const person = (given: Certificate) => given.strata[0]?.person
+    const chooses = after(allow(before, place, 'ann'), by('exact', 7)).certificate
+    expect([person(allow(before, place, 'ann')), person(chooses)]).toEqual(['ann', null])
+    expect(person(after(allow(chooses, place, 'bob'), by('exact', 8)).certificate)).toBe('bob')
+    expect(person(after(reject(before, place, 'ann'), by('exact', 7)).certificate)).toBe('ann')
   })
 })
 

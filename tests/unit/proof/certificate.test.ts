@@ -628,7 +628,7 @@ test('why tells how often it was sent back', () => {
 test('why says that words of which any would do wait for a person until one allowed them', () => {
   const said = { kind: 'compared', event_type: 'note', risk: 'inside', act: 'reply', agreed: true, at: 1, teacher } as const
   let run = decisions(start(), 'compared', 69)
-  run = observe(run, { ...said, seq: 70, words: { replies: 'heard', says: true } })
+  run = observe(run, { ...said, seq: 70, words: { replies: 'heard', says: 70 } })
   const says = run.certificate
   const waits = / It waits for a person: it says the words that its code has, and was compared as if any would do\.$/
   expect(why(says)[0]).toMatch(waits)

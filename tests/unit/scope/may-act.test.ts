@@ -4,7 +4,8 @@ import type { Action, SequenceAct } from '../../../src/contract/action.ts'
 import type { Certificate, Teacher } from '../../../src/contract/certificate.ts'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
-import { allow, type ComparedWords, openCertificate, proceed, reject } from '../../../src/evidence/certificate.ts'
+import type { ComparedWords } from '../../../src/contract/words.ts'
+import { allow, openCertificate, proceed, reject } from '../../../src/evidence/certificate.ts'
 import { actNameOf } from '../../../src/contract/act-name.ts'
 import { MayAct } from '../../../src/engine/reflexes/may-act.ts'
 import type { Database } from '../../../src/kernel/unit.ts'
@@ -102,18 +103,21 @@ describe('a version that acts by proof', () => {
       expect(scopeWith({ certificate }).mayAct(own, { ...act, action: spoken }, 1)).toBeNull()
       expect(scopeWith({ certificate }).mayAct(own, { ...act, action: any }, 1)).toMatch(/is proven: a person must allow it$/)
       expect(scopeWith({ replies: 'exact', certificate }).mayAct(own, { ...act, action: any }, 1)).toBeNull()
+      const allowed = scopeWith({ mode: 'propose', certificate: allow(certificate, { ...where, act: 'note + reply' }, 'ann') })
+      expect(allowed.mayAct(own, { ...act, action: spoken }, 1)).toBeNull()
+      expect(allowed.mayAct(own, { ...act, action: any }, 1)).toMatch(/is proven: a person must allow it$/)
     }
   })
 
   test('waits for a person wherever its words were compared as any that will do', () => {
-    const certificate = proven(100, { replies: 'by_person', says: true })
+    const certificate = proven(100, { replies: 'by_person', says: 1 })
     const scope = scopeWith({ replies: 'by_person', certificate })
     expect(scope.mayAct(version, act, 1)).toBe('its action reply on note is proven: a person must allow it')
     expect(scopeWith({ replies: 'by_person', certificate: allow(certificate, where, 'ann') }).mayAct(version, act, 1)).toBeNull()
   })
 
   test('is not proven by decisions that were compared under another setting of replies', () => {
-    const certificate = proven(100, { replies: 'ignore', says: false })
+    const certificate = proven(100, { replies: 'ignore', says: null })
     expect(scopeWith({ replies: 'ignore', certificate }).mayAct(version, act, 1)).toBeNull()
     const changed = scopeWith({ replies: 'exact', certificate })
     expect(changed.mayAct(version, act, 1)).toBe('the setting learning.replies changed')

@@ -206,8 +206,9 @@ export class ParkedRuns implements ScopeFeature {
 
   /** Asks once for each proven action. Null if the question waits already. */
   #askPromotion(unit: Unit, question: PromotionQuestion): string | null {
-    const { promotion, why } = question
-    const { id, version, hash, ...inputs } = promotion
+    const { promotion, says, why } = question
+    const { id, version, hash, chooses, ...proven } = promotion
+    const inputs = { ...proven, ...(chooses && { says }) }
     const of = { kind: 'promotion', skill_id: id, version: String(version), manifest_hash: hash, inputs, why } as const
     return this.#askOnce(unit, { promotion }, of)
   }

@@ -133,7 +133,7 @@ export class Judgements {
       seq,
       traits,
       signs,
-      words: replies && comparedWords(own, replies),
+      words: replies && comparedWords(own, replies, log_seq),
       head,
     })
     this.#follow(unit, version, { stands: !agreed && certificates.of(version) !== before, changes, since })

@@ -1,6 +1,7 @@
 import type { ReflexState, ReflexVersion } from '../../../contract/reflex.ts'
 import type { Stratum } from '../../../contract/certificate.ts'
 import type { Risk } from '../../../contract/risk.ts'
+import { type Spoken, wordsOf } from '../../../contract/words.ts'
 import { tooManyFailedRuns } from '../../../reflexes/promotion.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../kernel/unit.ts'
@@ -14,7 +15,7 @@ import type { Turn } from '../../../engine/turns/turn.ts'
 import type { ReflexSync } from '../../../engine/reflexes/sync.ts'
 import type { Move, ReflexVersions } from '../../../engine/reflexes/versions.ts'
 
-type PromotionsParts = Pick<Ground, 'records' | 'settings' | 'features'> & {
+type PromotionsParts = Pick<Ground, 'records' | 'settings' | 'features' | 'log'> & {
   programs: ReflexVersions
   reflex_sync: Pick<ReflexSync, 'moved'>
   certificates: Certificates
@@ -25,7 +26,8 @@ type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'
 
 /**
  * A proven action of a version: what a person may allow. `agreed` of `compared` decisions prove it;
- * `proof` is the place of the last of their events, which another proof does not share.
+ * `proof` is the place of the last of their events, which another proof does not share. `chooses`:
+ * it says words of its own choice.
  */
 export type StateMove = {
   id: string
@@ -37,9 +39,10 @@ export type StateMove = {
   compared: number
   agreed: number
   proof: number
+  chooses?: boolean
 }
-/** `why`: the evidence. */
-export type PromotionQuestion = { promotion: StateMove; why: string }
+/** `why`: the evidence. `says`: the words that it chose last. */
+export type PromotionQuestion = { promotion: StateMove; says: readonly Spoken[]; why: string }
 export type WaitingPromotion = { approval_id: string; promotion: StateMove }
 /** Asks people. `ask` returns null if the question waits already. */
 type Questions = {
@@ -118,7 +121,7 @@ export class Promotions {
   }
 
   /** The reason why the evidence that was shown no longer holds; null: it does. */
-  outdated({ id, version, event_type, risk, act, proof }: StateMove): string | null {
+  outdated({ id, version, event_type, risk, act, proof, chooses = false }: StateMove): string | null {
     const certificate = this.#parts.certificates.of({ id, version })
     if (!certificate) return 'its certificate is no longer kept'
     if (certificate.lapsed) return certificate.lapsed.reason
@@ -126,6 +129,7 @@ export class Promotions {
     if (stratum?.state !== 'proven') return `its proof for ${act} on ${event_type} has ended: ${countsOf(stratum ? [stratum] : [])}`
     const doubted = doubtIn(certificate, stratum)
     if (doubted !== null) return `for ${act} on ${event_type} ${doubted}`
+    if (chooses !== (stratum.says !== undefined)) return `its action ${act} on ${event_type} has said words of its own choice since`
     return stratum.to.seq === proof ? null : `its action ${act} on ${event_type} was proven again by other decisions`
   }
 
@@ -143,13 +147,26 @@ export class Promotions {
     if (programs.governs(version) && version.state !== 'retired') this.move(unit, version, { to: 'shadow', reason, by_proof: false })
   }
 
-  #askFor(unit: Unit, version: ReflexVersion, { event_type, risk, act, n: compared, k: agreed, to: { seq: proof } }: Stratum): void {
-    const { certificates } = this.#parts
+  #askFor(unit: Unit, version: ReflexVersion, { event_type, risk, act, says, n: compared, k: agreed, to: { seq: proof } }: Stratum): void {
+    const { certificates, log } = this.#parts
     const { id, version: number, hash } = version
     const certificate = certificates.of(version)
     if (!certificate) return
-    const promotion = { id, version: number, hash, event_type, risk, act, compared, agreed, proof }
-    const approval_id = this.#questions.ask(unit, { promotion, why: why(certificate).join(' ') })
+    const promotion = {
+      id,
+      version: number,
+      hash,
+      event_type,
+      risk,
+      act,
+      compared,
+      agreed,
+      proof,
+      ...(says !== undefined && { chooses: true }),
+    }
+    const entry = typeof says === 'number' ? log.entry(says) : null
+    const said = entry?.kind === 'reflex-compared' || entry?.kind === 'reflex-fired' ? wordsOf(entry.action) : []
+    const approval_id = this.#questions.ask(unit, { promotion, says: said, why: why(certificate).join(' ') })
     if (approval_id !== null) certificates.asked(unit, version, { event_type, risk, act, approval_id })
   }
 

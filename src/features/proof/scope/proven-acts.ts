@@ -36,14 +36,14 @@ export class ProvenActs implements VersionProofs {
     const known = certificates.of(version)
     if (!known) return NEVER_COMPARED
     const { mode, replies } = settings().learning
-    const chooses = action !== undefined && choosesWords(action, replies)
     return obstacle(known, {
       ...where,
       at,
       teacher: certificates.teacher,
       least: certificates.least,
       replies,
-      asks: mode === 'propose' || chooses,
+      asks: mode === 'propose',
+      chooses: action !== undefined && choosesWords(action, replies),
     })
   }
 

@@ -333,7 +333,7 @@ export class ShadowTrials implements ScopeFeature {
       ...(terms.unclear && { terms: { unclear: true } }),
     })
     if (agreed === null || !teaches) return
-    const words = comparedWords(action, this.#parts.settings().learning.replies)
+    const words = comparedWords(action, this.#parts.settings().learning.replies, log_seq)
     const act = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action) }
     const compared = { ...act, agreed, seq, shape, traits, signs, words, head: span }
     const isProven = judgements.isProven(version, { event_type, own: action })

@@ -290,6 +290,7 @@ describe('a sequence', () => {
     expect(asked.map(({ change }) => change)).toEqual(['issued', 'proven', 'asked'])
     expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'turn' } }])
     const question = await promotionAsked(scope)
+    expect(question).toMatchObject({ inputs: { says: ['Noted.'] } })
     await call(`/v1/approvals/${question?.id}/approve`, { json: {} })
     await until(async () => (await entriesOf(stub, 'reflex-moved')).length > 0, 'the scope knows')
     expect(await sendAndSettle(stub, note(scope, 'd'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: id } }])
