@@ -7,7 +7,7 @@ import { conflict, notFound } from '../../http/problems/refusals.ts'
 import { countMatching, listDeadLetters, type DeadLetterRow } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
 import { find, start } from './operations/jobs.ts'
-import { countOpenJobs, findJob, insertJob, leaseJob, openJobs, updateJob, type LetterJobRow } from './store.ts'
+import { countOpenJobs, findJob, insertJob, leaseJob, openJobs, takeLetters, updateJob, type LetterJobRow } from './store.ts'
 
 export const letterJobRoutes = resource().openapiRoutes([
   serve(start, async (c, { body: { verb, ...which } }) => {
@@ -65,15 +65,16 @@ async function runJob(deployed: Deployed, id: string, budget_ms = BUDGET_MS): Pr
     const job = await findJob(db, id)
     if (!job || job.ended_at !== null) return letters
     const { items, more } = await listDeadLetters(db, { ...job.which, patterns: job.patterns, before: job.before, limit: PAGE })
-    const failed = await act(deployed, job, items)
-    letters += items.length
+    const taken = await takeLetters(db, id, items, Date.now())
+    const failed = await act(deployed, job, taken)
+    letters += taken.length
     const last = items.at(-1)
     const now = Date.now()
     const isOver = !more || last === undefined
     const isSpent = isOver || now - began > budget_ms
     await updateJob(db, id, {
       before: last ? { at: last.dead_lettered_at, id: last.id } : job.before,
-      done: job.done + items.length - failed.length,
+      done: job.done + taken.length - failed.length,
       failed: job.failed + failed.length,
       error: failed.at(-1)?.reason ?? job.error,
       ended_at: isOver ? now : null,

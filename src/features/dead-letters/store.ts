@@ -1,6 +1,7 @@
 import { drizzle } from 'drizzle-orm/d1'
 import { and, count, eq, isNull } from 'drizzle-orm'
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { DeadLetterRow } from '../../store/dead-letters.ts'
 import { forgetByAge, type PagePosition } from '../../store/page-by-bytes.ts'
 
 type Which = { scope?: string | undefined; type?: string | undefined; error?: string | undefined; ids?: readonly string[] | undefined }
@@ -24,6 +25,8 @@ export const letterJobs = sqliteTable(
     done: integer().notNull().default(0),
     failed: integer().notNull().default(0),
     error: text(),
+    /** The letters of the page that it does now: no other job takes them. */
+    taken: text({ mode: 'json' }).$type<readonly string[]>(),
     /** Another run of the job may not begin until then. Once the run is over: its end. */
     leased_until: integer().notNull().default(0),
   },
@@ -61,6 +64,23 @@ export async function leaseJob(db: D1Database, id: string, { now, until }: { now
   const sql = 'UPDATE letter_jobs SET leased_until = ?3 WHERE id = ?1 AND ended_at IS NULL AND leased_until <= ?2'
   return (await db.prepare(sql).bind(id, now, until).run()).meta.changes > 0
 }
+
+/**
+ * Takes the letters that are still there and that no other job has taken: each counts in one job.
+ * The letters of a job that died are free once its lease is over.
+ */
+export async function takeLetters(db: D1Database, id: string, letters: readonly DeadLetterRow[], now: number): Promise<DeadLetterRow[]> {
+  const named = JSON.stringify(letters.map(({ id, dead_lettered_at: at }) => ({ id, at })))
+  const row = await db.prepare(TAKE).bind(id, named, now).first<{ taken: string }>()
+  const taken = new Set(JSON.parse(row?.taken ?? '[]') as string[])
+  return letters.filter((letter) => taken.has(letter.id))
+}
+
+const TAKE = `UPDATE letter_jobs SET taken = (SELECT json_group_array(letters.id)
+    FROM json_each(?2) AS named JOIN dead_letters AS letters ON letters.id = value->>'id' AND letters.dead_lettered_at = value->>'at'
+    WHERE letters.id NOT IN (SELECT value FROM letter_jobs AS other, json_each(other.taken)
+      WHERE other.ended_at IS NULL AND other.leased_until > ?3 AND other.id <> ?1))
+  WHERE id = ?1 RETURNING taken`
 
 type Progress = Pick<LetterJobRow, 'before' | 'done' | 'failed' | 'error' | 'ended_at' | 'leased_until'>
 export async function updateJob(db: D1Database, id: string, progress: Progress): Promise<void> {

@@ -127,6 +127,15 @@ test('a job counts the letters that another one took before it came to them', as
   expect(await ended(last.id)).toMatchObject({ total: 0, done: 0, gone: 0 })
 })
 
+test('each letter counts in one of the jobs that run at the same time', async () => {
+  const scope = freshScope()
+  await bury(Array.from({ length: 250 }, () => ({ scope, error: 'wanted twice' })))
+  const jobs = await Promise.all([start({ verb: 'retry', scope }), start({ verb: 'retry', scope })])
+  const ends = await Promise.all(jobs.map(({ body }) => ended(body.id as string)))
+  expect(ends.map(({ total, done, gone }) => done + gone - total)).toEqual([0, 0])
+  expect(ends.reduce((sum, { done }) => sum + done, 0)).toBe(250)
+})
+
 test('the jobs of a key keep those of another from no sweep, and a key has twenty of them at most', async () => {
   const [busy, other] = [freshScope(), freshScope()]
   const now = Date.now()

@@ -1,0 +1,1 @@
+ALTER TABLE `letter_jobs` ADD `taken` text;
