@@ -115,8 +115,9 @@ export type Agent = Omit<AgentDefinition, 'filters' | 'trigger' | 'tools'> & {
   tools: Tools
 }
 
-export const hasSlowPath = ({ trigger, unserved }: Agent, settings: Settings): boolean =>
-  trigger !== null && (unserved?.(settings) ?? null) === null
+/** Why no turn takes events with these settings; null if one does. */
+export const noSlowPath = ({ name, trigger, unserved }: Agent, settings: Settings): string | null =>
+  trigger === null ? `agent ${name} has no trigger` : (unserved?.(settings) ?? null)
 
 export function defineAgent<const Schemas extends readonly EventSchema[] = [], Own extends Tools = Tools>(
   definition: AgentDefinition<Schemas, Own>,

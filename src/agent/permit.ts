@@ -28,7 +28,6 @@ type PermitQuestion = {
   event: Event
   version: Pick<ReflexVersion, 'id'>
   toolbox: Toolbox
-  has_trigger: boolean
   agents: AgentRegistry
   scratch: Readonly<Record<string, unknown>>
   now: number
@@ -55,14 +54,13 @@ export function permit(action: Action, asked: PermitQuestion): Permission {
       return invocation(action, asked)
     case 'run_skill':
       return { ok: true, lane: true, work: { kind: 'skill', skill_id: action.skill_id, inputs: action.inputs as JsonFields } }
-    case 'escalate':
-      return asked.has_trigger ? at_once : refused('the agent of this scope has no trigger: there is nobody to escalate to')
     case 'set_scratch':
       return note(action, asked)
     case 'sequence':
       return inOrder(action, asked)
     case 'reply':
     case 'ignore':
+    case 'escalate':
     case 'cancel_turn':
       break
   }

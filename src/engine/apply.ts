@@ -20,9 +20,10 @@ export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'set
 export const OUTSIDE: ReadonlySet<Via | null> = new Set<Via>(['http', 'queue', 'socket'])
 /**
  * `via` is null for events that are already stored. `agent` is the name of the scope's agent.
+ * `no_slow_path`: why no turn takes an event that a reflex escalates.
  * `holds`: events that wait for a turn are stored with its end, if it ends within the task.
  */
-type How = { via: Via | null; meeting: OverlapSituation; agent: string; holds: () => boolean }
+type How = { via: Via | null; meeting: OverlapSituation; agent: string; no_slow_path: () => string | null; holds: () => boolean }
 
 /**
  * Writes decisions in one unit: log, inbox, context and settlements. Then each action is queued or
@@ -34,8 +35,11 @@ export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: H
   const basis = via ? parts.basis(unit) : null
   const applied = decisions.map((decision) => record(unit, decision, { ...how, basis }, parts))
   const rows = applied.map(({ row }) => row)
-  const waits = rows.some(({ status, in_context }) => in_context && status === 'pending')
-  if (via && waits && how.holds()) inbox.hold(unit, rows)
+  const escalated = applied.filter(({ row, decision: { acted } }) => row.status === 'pending' && acted?.action.action_type === 'escalate')
+  const why = escalated.length > 0 ? how.no_slow_path() : null
+  const unheard = why === null ? [] : escalated
+  const waits = applied.some((one) => one.row.in_context && one.row.status === 'pending' && !unheard.includes(one))
+  if (via && waits && unheard.length === 0 && how.holds()) inbox.hold(unit, rows)
   else if (via) inbox.insert(unit, rows)
   else
     inbox.update(
@@ -49,6 +53,10 @@ export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: H
   }
   retryFailed(unit, decisions, how.agent, parts)
   const next = applied.flatMap((one) => followed(unit, one, parts))
+  for (const { decision } of unheard) {
+    const reason = `reflex ${decision.acted?.version.id} escalated it, and there is nobody to escalate to: ${why}`
+    settlement.end(unit, [decision.one.seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
+  }
   return waits ? [...next, { do: 'think', interrupts: applied.some(({ arrival }) => arrival === 'interrupts') }] : next
 }
 

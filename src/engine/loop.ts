@@ -1,3 +1,4 @@
+import { noSlowPath } from '../agent/define-agent.ts'
 import { type OverlapSituation, decide, FUEL_PER_BATCH, type ReflexSituation } from '../reflexes/decide.ts'
 import type { Clean } from '../base/secrets.ts'
 import type { Via } from '../contract/log-entry.ts'
@@ -151,9 +152,9 @@ export class Loop {
 
   /** Decides on events in order, and applies each part before a decision that changes the chain. */
   #react(unit: Unit, events: readonly Stored[], { via, holds }: { via: Via | null; holds: () => boolean }): Next[] {
-    const { situation, memory, agent, inbox } = this.#parts
+    const { situation, memory, agent, inbox, settings } = this.#parts
     const next: Next[] = []
-    const how = { via, meeting: this.#meeting(), agent: agent().name, holds }
+    const how = { via, meeting: this.#meeting(), agent: agent().name, no_slow_path: () => noSlowPath(agent(), settings()), holds }
     let rest = events
     let fuel_left = FUEL_PER_BATCH
     while (rest.length > 0) {

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../contract/event-record.ts'
 import type { ActionEnd, LogEntry } from '../../contract/log-entry.ts'
 import { endOfFailure, REUSED } from '../../agent/action-end.ts'
-import { hasSlowPath } from '../../agent/define-agent.ts'
+import { noSlowPath } from '../../agent/define-agent.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import type { Job } from '../jobs.ts'
 import { MOST_DEATHS } from '../upkeep/guard.ts'
@@ -80,7 +80,7 @@ function settle(job: Job<LaneAction>, { status, error, close, withheld }: Perfor
         settlement.end(ending, [seq], { status: 'completed', outcome, leaves: consume })
       } else if (status === 'failed' && isReleased(ending, payload, parts)) {
         // A feature answers the event: its job runs once this one has ended.
-      } else if (status === 'failed' && hasSlowPath(agent(), parts.settings())) {
+      } else if (status === 'failed' && noSlowPath(agent(), parts.settings()) === null) {
         inbox.unhold(ending, seq)
       } else {
         const reason =

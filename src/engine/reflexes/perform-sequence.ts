@@ -118,8 +118,8 @@ async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: Sequenc
   const hash = isOfOutputs(act, payload) ? argumentsHash(resolved.action) : null
   const parsed = parseAction({ ...resolved.action, ...(await keyFor(resolved.action, payload, { event, hash })) })
   if (!parsed.ok) return failed(parsed.error)
-  const { scope, agents, toolbox, agent, memory, now } = parts
-  const asked = { scope, agents, toolbox, event, version: { id: payload.reflex_id }, has_trigger: agent().trigger !== null }
+  const { scope, agents, toolbox, memory, now } = parts
+  const asked = { scope, agents, toolbox, event, version: { id: payload.reflex_id } }
   const permission = permit(parsed.action, { ...asked, scratch: memory.live.scratch, now: now() })
   if (!permission.ok) return failed(permission.detail)
   const answered = new Set((payload.done ?? []).flatMap((one) => one.answered ?? []))

@@ -165,8 +165,7 @@ export function composeSituation(parts: SituationLayer): (now: number, fuel: num
     history: (who) => records.history(who),
     trial: (version) => records.trial(version),
     mayAct: (version, event, action) => may_act.mayAct(version, { event_type: event.type, event, action }, now),
-    permit: (action, asked) =>
-      permit(action, { ...asked, scope: parts.scope, agents: parts.agents, toolbox, has_trigger: agent().trigger !== null }),
+    permit: (action, asked) => permit(action, { ...asked, scope: parts.scope, agents: parts.agents, toolbox }),
     carriedOut: (reflex_id, key) => action_keys.has(reflex_id, key),
   })
 }

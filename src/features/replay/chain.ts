@@ -167,7 +167,7 @@ function situationOf(one: Perceiving, { source, host, given }: Around, { recorde
     history: (who) => departures?.history(who, history(who)) ?? history(who),
     trial: ({ state }) => emptyTrial(state),
     mayAct: () => null,
-    permit: (action, asked) => permit(action, { ...asked, scope, agents: host.agents, toolbox, has_trigger: agent.trigger !== null }),
+    permit: (action, asked) => permit(action, { ...asked, scope, agents: host.agents, toolbox }),
     carriedOut: (id, key) =>
       departures?.carriedOut(id, key, steps) ??
       steps.some((step) => step.kind === 'reflex-fired' && step.reflex_id === id && step.reused === true),

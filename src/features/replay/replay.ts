@@ -169,7 +169,7 @@ function judgeAgain(
   const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools([]) })
   toolbox.offer(...ownTools)
   const version = authorOf(setting, middle.version, '')
-  const asked = { scope, event, version, toolbox, has_trigger: true, agents: host.agents, scratch: {}, now: 0 }
+  const asked = { scope, event, version, toolbox, agents: host.agents, scratch: {}, now: 0 }
   const threshold = setting.threshold ?? middle.threshold
   const judged = judge(answers, { setting, event, threshold, permit: (action) => permit(action, asked) })
   // If a person chose the threshold, only calls that nothing undoes or repeats need proof.

@@ -249,7 +249,7 @@ class Middle {
     const { middle_proof, scope, agents, toolbox, memory, now } = this.#parts
     const at = now()
     const allow = (action: Action) =>
-      permit(action, { scope, event, version: author, toolbox, has_trigger: true, agents, scratch: memory.live.scratch, now: at })
+      permit(action, { scope, event, version: author, toolbox, agents, scratch: memory.live.scratch, now: at })
     const rules = { setting, event, threshold: middle_proof.threshold(setting), permit: allow }
     const judged = judge(wireAnswers(call.result), rules)
     const obstacle = judged.left === null && judged.action ? middle_proof.obstacle(setting, event, judged.action, at) : null

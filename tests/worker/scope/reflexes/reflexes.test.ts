@@ -400,6 +400,24 @@ describe('an action', () => {
     expect(turns).toEqual(['wait', 'urgent'])
   })
 
+  test.each([
+    ['that no agent serves', 'prompted', 'its settings have no instructions'],
+    ['whose agent has no trigger', 'perceiver', 'agent perceiver has no trigger'],
+  ])('that escalates in a scope %s leaves a dead letter, which a turn takes once there is one', async (_, agent, why) => {
+    const { scope, stub } = await acting("return context.event.text === 'urgent' ? { action_type: 'escalate', reason: 'look' } : null")
+    await stub.configure({ agent }, 'ops')
+    const [plain, urgent] = [note(scope, 'plain'), note(scope, 'urgent')]
+    expect(await sendAndSettle(stub, plain, urgent)).toMatchObject([
+      { status: 'completed' },
+      { status: 'dead_lettered', error: expect.stringContaining(why) },
+    ])
+    await stub.configure({ agent: null }, 'ops')
+    thinkingOf(scope)
+    await stub.reopen([urgent.id], 'ops')
+    await until(async () => (await stub.event(urgent.id))?.status === 'completed', 'a turn has taken it')
+    expect(turns).toEqual(['plain', 'urgent'])
+  })
+
   test('runs beside a turn in flight', async () => {
     const { scope, stub } = await acting(`if (context.event.text !== 'now') return null; ${calls('act')}`)
     const gate = Promise.withResolvers<void>()
