@@ -43,7 +43,7 @@ function create(folder: string, { package: spec, template }: InitOptions): void 
   const files = projectFiles({
     name: nameOf(folder),
     template,
-    spec,
+    spec: specOf(spec),
     folder: join(packageFolder, 'templates'),
     wrangler: readFileSync(join(packageFolder, 'wrangler.toml'), 'utf8'),
     versions: { ...devDependencies, ...dependencies },
@@ -52,6 +52,14 @@ function create(folder: string, { package: spec, template }: InitOptions): void 
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), content)
   }
+}
+
+/** npm reads a path to a tarball from the folder of the project. */
+function specOf(spec: string): string {
+  if (!spec.endsWith('.tgz') || /^[a-z+]+:/i.test(spec)) return spec
+  const file = resolve(spec)
+  if (!existsSync(file)) throw new UsageError(`There is no file ${file}.`, 'Name a tarball that npm pack has made, or a version.')
+  return file
 }
 
 /** A name that npm and Workers accept. */

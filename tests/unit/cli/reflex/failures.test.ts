@@ -1,6 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import { reflexHere } from '../../../e2e/command-line.ts'
 
@@ -47,6 +47,29 @@ test('init prints one JSON document with --json', async () => {
     const printed = vi.spyOn(console, 'log').mockReturnValue()
     await reflexHere(['init', join(folder, 'new'), '--json'], variables)
     expect(JSON.parse(String(printed.mock.calls[0]?.[0]))).toMatchObject({ folder: join(folder, 'new'), template: 'chat' })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('init with a tarball that does not exist is wrong usage, and makes nothing', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'reflex-init-'))
+  try {
+    const made = await reflexHere(['init', join(folder, 'new'), '--package', join(folder, 'none.tgz')], variables)
+    expect(made).toMatchObject({ code: 2, stderr: expect.stringContaining(`There is no file ${folder}/none.tgz.`) })
+    expect(readdirSync(folder)).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('init writes the whole path of a tarball, since npm reads it from the folder of the project', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'reflex-init-'))
+  try {
+    vi.spyOn(console, 'log').mockReturnValue()
+    writeFileSync(join(folder, 'some.tgz'), '')
+    await reflexHere(['init', join(folder, 'new'), '--package', relative('.', join(folder, 'some.tgz'))], variables)
+    expect(readFileSync(join(folder, 'new/package.json'), 'utf8')).toContain(`"reflex-agents": "${folder}/some.tgz"`)
   } finally {
     rmSync(folder, { recursive: true })
   }
