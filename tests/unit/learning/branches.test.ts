@@ -59,6 +59,21 @@ async function after(episodes: Episode[], output: Json, event = asked): Promise<
 }
 
 describe('a decision that depends on what its first call returned', () => {
+  test('is learned with words of which any will do in each branch, where a model that is heard chooses them', async () => {
+    const words = (index: number): EpisodeAct[] => [
+      replyAct(['Done.', 'All set!', 'I took care of it.'][Math.floor(draw(index, 3) * 3)] ?? ''),
+    ]
+    const episodes = orders.map((one, index): Episode => ({
+      ...one,
+      acts: [...one.acts, ...words(index)],
+      saw: { ...one.saw, event: { ...one.saw.event, meta: { ...one.saw.event.meta, heard: true } } },
+    }))
+    const [action] = await actions(episodes, episode(9000, { type: 'order', sku: 'k9', wanted: 12, ...HEARD }, []))
+    const spoken = (tool: string) =>
+      expect.objectContaining({ acts: [expect.objectContaining({ tool }), { action_type: 'reply', content: expect.any(String) }] })
+    expect(action).toMatchObject({ any_words: true, branches: expect.arrayContaining([spoken('reserve'), spoken('backorder')]) })
+  })
+
   test('is learned with a branch for each way to continue', async () => {
     const action = (await actions(orders, episode(9000, { type: 'order', sku: 'k9', wanted: 12 }, [])))[0] as { acts: unknown }
     expect(action).toMatchObject({

@@ -110,6 +110,16 @@ describe('a model that calls a tool and then says so', () => {
     expect(PHRASES.map((one) => `Order k900: ${one}`)).toContain(spoken?.acts[1]?.content)
   })
 
+  test('teaches what it says in thirty ways beside what it says in one', async () => {
+    const words = (index: number) =>
+      index % 2 === 0 ? `Case ${'abcdefghij'[(index / 2) % 10]}${Math.floor(index / 20) % 3}.` : 'It comes.'
+    const episodes = history(300, (index) => talks(index, words(index))).map(heard)
+    const asked = heard(episode(9001, { type: 'mail', line: 'where is my parcel k901' }, []))
+    expect(await actions(episodes, heard(fresh))).toMatchObject([{ acts: [refunds, { action_type: 'reply' }], any_words: true }])
+    expect(await actions(episodes, asked)).toMatchObject([{ acts: [{ tool: 'track' }, { content: 'It comes.' }] }])
+    expect(learnReflexes(episodes).reflexes.map(({ by }) => by)).toEqual(['rules', 'rules'])
+  })
+
   test('teaches what it does for those who hear it, and for all others in silence', async () => {
     const episodes = history(400, (index) => talks(index, phrase(index))).map((one, index) => (index % 3 === 0 ? heard(one) : one))
     expect(await actions(episodes, heard(fresh))).toMatchObject([{ acts: [refunds, { action_type: 'reply' }], any_words: true }])
@@ -217,6 +227,12 @@ describe('a model that makes the same calls in several orders', () => {
     expect(await of('hot')).toMatchObject([{ acts: [{ tool: 'fan' }, { tool: 'tell' }] }])
     expect(await of('cold')).toMatchObject([{ acts: [{ tool: 'tell' }, { tool: 'fan' }] }])
     expect(JSON.stringify([await of('hot'), await of('cold')])).not.toContain('any_order')
+  })
+
+  test('teaches acts of which the order may vary as their words', async () => {
+    const episodes = history(400, (index) => [reading(index), hot(index) ? [...both(index), ...reply(phrase(index))] : []]).map(heard)
+    const [action] = await actions(episodes, heard(episode(9000, { type: 'reading', room: 'r3', state: 'hot' }, [])))
+    expect(action).toMatchObject({ acts: [{ tool: 'fan' }, { tool: 'tell' }, { action_type: 'reply' }], any_order: true, any_words: true })
   })
 
   test('teaches nothing of orders where a call uses what another one returned', () => {

@@ -179,6 +179,8 @@ describe('a sequence with branches, as one decision', () => {
         choosesWords({ ...branching, ...(any_words !== undefined && { any_words }) }, replies),
       )
     expect([chosen(), chosen(false), chosen(true)]).toEqual([[], [], ['heard']])
+    const words: SequenceAct = { action_type: 'reply', content: 'Done.' }
+    expect(choosesWords({ action_type: 'sequence', acts: [words, words], any_words: true }, 'heard')).toBe(false)
   })
   test('is known to others as its first acts, and something that may follow', () =>
     expect(actsOf(branching, () => null)).toEqual([

@@ -10,7 +10,7 @@ import { variantsOf } from './variants.ts'
 import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './slots.ts'
 import type { ContextPath, Literal } from './facts/condition.ts'
 import { actName, branchingName } from '../../../contract/act-name.ts'
-import { GAP, shapesOf, type Wording, wordingsOf } from './wordings.ts'
+import { GAP, likeliestOf, type Wording, wordingsOf } from './wordings.ts'
 import { jsonIn, partOf, wholeOf } from '../../../reflexes/sequence.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
@@ -459,23 +459,26 @@ function* templateFor(members: readonly Member[], name: string): Steps<ActionTem
 
 /** The words that were said most often, of those that can be said again. */
 function* likeliestWords(members: readonly Member[], name: string): Steps<ActionTemplate | null> {
-  for (const own of [...shapesOf(textsAt(members, name)).values()].sort((one, other) => other.length - one.length)) {
-    if (own.length < LEAST_DECISIONS) return null
-    const template = yield* templateFor(membersAt(members, own), name)
-    if (template) return template
-  }
-  return null
+  const texts = textsAt(members, name)
+  const likeliest = yield* likeliestOf(texts, { least: LEAST_DECISIONS, saidBy: saidBy(members, name) })
+  if (likeliest) return yield* templateFor(membersAt(members, likeliest.own), name)
+  const [most] = [...Map.groupBy(texts, (text) => text).values()].sort((one, other) => other.length - one.length)
+  return most?.[0] !== undefined && most.length >= LEAST_SAID ? { constant: most[0] } : null
 }
+/** A text that was said so often is about no one event. */
+const LEAST_SAID = 3
 
 /** The kinds of words beside other acts, which may depend on what these returned. */
 function* wordingsBeside(members: readonly Member[], name: string): Steps<Wording[]> {
   if (placeOf(name) === 0) return []
-  function* saidBy(own: readonly number[]): Steps<string | null> {
+  return yield* wordingsOf(textsAt(members, name), { least: LEAST_DECISIONS, saidBy: saidBy(members, name) })
+}
+
+const saidBy = (members: readonly Member[], name: string) =>
+  function* (own: readonly number[]): Steps<string | null> {
     const template = yield* templateFor(membersAt(members, own), name)
     return template && nameOfWords(template)
   }
-  return yield* wordingsOf(textsAt(members, name), { least: LEAST_DECISIONS, saidBy })
-}
 
 /** The words without what slots give. */
 function nameOfWords(template: ActionTemplate): string {

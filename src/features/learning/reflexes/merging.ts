@@ -40,7 +40,7 @@ export function withMerged(prepared: PreparedEpisodes, all: readonly Merged[]): 
 export function withAnyOrder(judged: JudgedEpisodes): PreparedEpisodes | null {
   const { classes, of } = judged.prepared.classes
   const open = unpredicted(judged, (acts) => acts.length > 1 && !acts.some(({ input }) => usesOutputs(input)))
-  const groups = Map.groupBy(open, (own) => (classes[own]?.acts ?? []).map(canonicalJson).sort().join())
+  const groups = Map.groupBy(open, (own) => (classes[own] ? keysOfActs(classes[own]).sort().join() : ''))
   const membersOf = (own: number): number[] => [...of.keys()].filter((index) => of[index] === own)
   const found = [...groups.values()].flatMap((group): Merged[] => {
     const all = group.flatMap((own) => classes[own] ?? [])
@@ -53,6 +53,10 @@ export function withAnyOrder(judged: JudgedEpisodes): PreparedEpisodes | null {
   })
   return found.length === 0 ? null : withMerged(judged.prepared, found)
 }
+
+/** Words of which any will do are the same act. */
+const keysOfActs = ({ acts, terms }: DecisionClass): string[] =>
+  acts.map(({ kind, name, input }) => canonicalJson(kind === 'reply' && terms.any_words ? { kind } : { kind, name, input }))
 
 /** The terms of several decisions together. */
 export const termsOf = (all: readonly DecisionClass[]): DecisionClass['terms'] => Object.assign({}, ...all.map(({ terms }) => terms))

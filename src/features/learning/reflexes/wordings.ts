@@ -15,12 +15,25 @@ type Wanted = { least: number; saidBy: (own: readonly number[]) => Steps<string 
  * The kinds of words that are said beside the same acts, such as those after either outcome of a
  * look-up. None if they do not say almost all.
  */
-export function* wordingsOf(texts: readonly string[], { least, saidBy }: Wanted): Steps<Wording[]> {
-  const found: Wording[] = []
-  for (const own of shapesOf(texts).values()) yield* wordingsIn(own)
+export function* wordingsOf(texts: readonly string[], wanted: Wanted): Steps<Wording[]> {
+  const found = yield* given(texts, shapesOf(texts).values(), wanted)
   const told = found.reduce((sum, { own }) => sum + own.length, 0)
   const isNamed = new Set(found.map(({ said }) => said)).size === found.length
   return told >= texts.length * TOGETHER && isNamed && found.length <= MOST_BRANCHES ? found : []
+}
+
+/** The kind of words that is said most often. */
+export function* likeliestOf(texts: readonly string[], wanted: Wanted): Steps<Wording | undefined> {
+  const shapes = [...shapesOf(texts).values()].sort((one, other) => other.length - one.length)
+  const found = yield* given(texts, shapes, wanted)
+  return found.sort((one, other) => other.own.length - one.own.length)[0]
+}
+
+/** The kinds of words that one template gives, in texts of these shapes. */
+function* given(texts: readonly string[], shapes: Iterable<readonly number[]>, { least, saidBy }: Wanted): Steps<Wording[]> {
+  const found: Wording[] = []
+  for (const own of shapes) yield* wordingsIn(own)
+  return found
 
   function* wordingsIn(own: readonly number[]): Steps<void> {
     if (own.length < least || found.length > MOST_BRANCHES) return
@@ -34,7 +47,7 @@ export function* wordingsOf(texts: readonly string[], { least, saidBy }: Wanted)
 }
 
 /** The texts by their number of words and their first one. */
-export const shapesOf = (texts: readonly string[]): Map<string, number[]> =>
+const shapesOf = (texts: readonly string[]): Map<string, number[]> =>
   Map.groupBy(texts.keys(), (place) => {
     const words = wordsIn(texts[place])
     return `${words.length} ${words[0]}`
