@@ -10,7 +10,7 @@ import { variantsOf } from './variants.ts'
 import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './slots.ts'
 import type { ContextPath, Literal } from './facts/condition.ts'
 import { actName, branchingName } from '../../../contract/act-name.ts'
-import { GAP, likeliestOf, type Wording, wordingsOf } from './wordings.ts'
+import { GAP, likeliestOf, mostHeard, type Wording, wordingsOf } from './wordings.ts'
 import { jsonIn, partOf, wholeOf } from '../../../reflexes/sequence.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
@@ -81,6 +81,7 @@ type Flat = Map<string, { path: ContextPath; value: Json }>
 type Member = {
   left: boolean | undefined
   index: number
+  source: string
   acts: readonly EpisodeAct[]
   saw: Saw
   flat: Flat
@@ -92,11 +93,11 @@ type Into = Pick<Classes, 'of' | 'refused'> & { classes: DecisionClass[] }
 /** Groups decisions by tools and arguments, and finds out where the arguments come from. */
 export function* classesOf(episodes: readonly Episode[], replies: Replies = 'heard'): Steps<Classes> {
   const into: Into = { of: new Int32Array(episodes.length).fill(-1), classes: [], refused: [] }
-  const members = yield* mapped(episodes, ({ acts, saw, left }, index) => {
+  const members = yield* mapped(episodes, ({ acts, saw, left, source }, index) => {
     const read = wordsIn(replies, saw.event)
     // Words alone are the decision: others will not do.
     const words = read === 'said' && !saysBeside(acts) ? 'exact' : read
-    return memberOf({ index, saw, left, words, unheard: false, acts: replies === 'ignore' ? withoutWords(acts) : acts })
+    return memberOf({ index, source, saw, left, words, unheard: false, acts: replies === 'ignore' ? withoutWords(acts) : acts })
   })
   const fixed = yield* fixedWords(members)
   for (const [decision, own] of yield* groups(yield* mapped(members, (member) => withoutVaryingWords(member, fixed)))) {
@@ -457,13 +458,15 @@ function* templateFor(members: readonly Member[], name: string): Steps<ActionTem
   )
 }
 
-/** The words that were said most often, of those that can be said again. */
+/** The words that most senders heard, of those that can be said again. */
 function* likeliestWords(members: readonly Member[], name: string): Steps<ActionTemplate | null> {
   const texts = textsAt(members, name)
-  const likeliest = yield* likeliestOf(texts, { least: LEAST_DECISIONS, saidBy: saidBy(members, name) })
+  const compare = mostHeard(members.map(({ source }) => source))
+  const likeliest = yield* likeliestOf(texts, { least: LEAST_DECISIONS, saidBy: saidBy(members, name), compare })
   if (likeliest) return yield* templateFor(membersAt(members, likeliest.own), name)
-  const [most] = [...Map.groupBy(texts, (text) => text).values()].sort((one, other) => other.length - one.length)
-  return most?.[0] !== undefined && most.length >= LEAST_SAID ? { constant: most[0] } : null
+  const same = [...Map.groupBy(texts.keys(), (place) => texts[place]).values()].filter(({ length }) => length >= LEAST_SAID)
+  const [text] = textsAt(membersAt(members, same.sort(compare)[0] ?? []), name)
+  return text === undefined ? null : { constant: text }
 }
 /** A text that was said so often is about no one event. */
 const LEAST_SAID = 3

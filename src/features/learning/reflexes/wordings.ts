@@ -22,11 +22,22 @@ export function* wordingsOf(texts: readonly string[], wanted: Wanted): Steps<Wor
   return told >= texts.length * TOGETHER && isNamed && found.length <= MOST_BRANCHES ? found : []
 }
 
-/** The kind of words that is said most often. */
-export function* likeliestOf(texts: readonly string[], wanted: Wanted): Steps<Wording | undefined> {
+/** The order of kinds of words by their senders, so that no sender alone chooses what all hear. */
+export const mostHeard =
+  (senders: readonly string[]) =>
+  (one: readonly number[], other: readonly number[]): number => {
+    const heardBy = (own: readonly number[]): number => new Set(own.map((place) => senders[place])).size
+    return heardBy(other) - heardBy(one) || other.length - one.length
+  }
+
+/** The kind of words that comes first in an order. */
+export function* likeliestOf(
+  texts: readonly string[],
+  { compare, ...wanted }: Wanted & { compare: ReturnType<typeof mostHeard> },
+): Steps<Wording | undefined> {
   const shapes = [...shapesOf(texts).values()].sort((one, other) => other.length - one.length)
   const found = yield* given(texts, shapes, wanted)
-  return found.sort((one, other) => other.own.length - one.own.length)[0]
+  return found.sort((one, other) => compare(one.own, other.own))[0]
 }
 
 /** The kinds of words that one template gives, in texts of these shapes. */
