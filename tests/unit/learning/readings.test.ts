@@ -54,6 +54,15 @@ const domains: [name: string, domain: Domain][] = [
       is: (index) => mixed(index, 30) > 14 && mixed(index, 4) !== 0,
     },
   ],
+  [
+    'a field that is null in an item of a list, and an object in others',
+    {
+      fields: (index) => ({
+        lines: [0, 1].map((at) => ({ count: 1 + at, receipt: mixed(index + at * 7, 5) === 0 ? null : { pages: at } })),
+      }),
+      is: (index) => [0, 7].some((at) => mixed(index + at, 5) === 0),
+    },
+  ],
   ['a field of an item of a list', { fields: (index) => ({ lines: kinds(index) }), is: (index) => mixed(index, 3) === 0 }],
   [
     'the sum of a number over the items of a list',

@@ -9,7 +9,7 @@ export type RuleGuard =
   | { path: readonly string[]; values: readonly (string | boolean | null)[] }
   | { names: readonly string[]; path: readonly string[] }
   /** The values of a field of the items of a list. */
-  | { path: readonly string[]; of: string; values: readonly (string | boolean)[] }
+  | { path: readonly string[]; of: string; values: readonly (string | boolean | null)[] }
   /** The slow path says words beside such acts, so it decides where somebody can hear them. */
   | 'unheard'
 export function guardCode(guard: RuleGuard): string {
@@ -87,7 +87,7 @@ const isOfEvent = ([first, second]: ContextPath): boolean => first === 'event' &
 
 /** The fields that all items of a list have, with few values, as guards. */
 function itemGuardsOf(own: readonly Episode[]): RuleGuard[] {
-  const found = new Map<string, { path: readonly string[]; of: string; counts: Map<string | boolean, number>; items: number }>()
+  const found = new Map<string, { path: readonly string[]; of: string; counts: Map<string | boolean | null, number>; items: number }>()
   const lengths = new Map<string, number>()
   for (const { saw } of own)
     for (const { path, of, items } of leavesOf(saw).lists) {

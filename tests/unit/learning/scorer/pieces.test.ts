@@ -96,11 +96,12 @@ describe('the pieces of a context', () => {
     )
   })
 
-  test('are the same in the sandbox for a long text, and for many texts', () => {
+  test('are the same in the sandbox for a long text, for many texts, and for what an item lacks', () => {
     const text = 'Grüße an 漢字 und 1.234,5 cards '
     for (const saw of [
       sawWith({ text: text.repeat(500) }),
       sawWith({ text: '漢字かな交じり文'.repeat(100) }),
+      sawWith({ lines: [{ receipt: null, by: 'me' }, null] }),
       sawWith(Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`field${index}`, `${text} ${index}`]))),
     ])
       expect(digestInSandbox(saw)).toEqual({ digest: digestOf(piecesOf(saw)) })

@@ -16,7 +16,7 @@ export type Condition =
    */
   | { is: 'at_least'; path: ContextPath; minus?: ContextPath; value: number }
   /** `of`: the field of an item; without it the item itself. */
-  | { is: 'contains'; path: ContextPath; of?: string; value: string | number | boolean }
+  | { is: 'contains'; path: ContextPath; of?: string; value: string | number | boolean | null }
   /** The event, or an output, has such a field. */
   | { is: 'present'; path: ContextPath }
   /** A word, or two in a row. */

@@ -22,7 +22,7 @@ export const IS_FILLED = ''
 
 export type Leaf = { path: ContextPath; value: string | number | boolean | null }
 /** `of`: the field of items that are objects. */
-export type List = { path: ContextPath; of?: string; items: readonly (string | number | boolean)[] }
+export type List = { path: ContextPath; of?: string; items: readonly Leaf['value'][] }
 export type Leaves = { leaves: Leaf[]; lists: List[] }
 
 /** The values in a context that a decision may depend on. */
@@ -58,16 +58,16 @@ function collect(value: unknown, path: ContextPath, found: Leaves): void {
 }
 
 /** False for a number of items, of which the sum, the most and the least are asked about. */
-export const isAskedItem = (value: string | number | boolean, of: string | undefined): boolean =>
-  typeof value === 'string' ? value.length <= LONGEST_VALUE : of === undefined || typeof value === 'boolean'
+export const isAskedItem = (value: Leaf['value'], of: string | undefined): boolean =>
+  typeof value === 'string' ? value.length <= LONGEST_VALUE : of === undefined || typeof value !== 'number'
 
 /** The fields of the items of a list that are objects. */
 function fieldsOfItems(list: readonly unknown[], path: ContextPath): List[] {
-  const found = new Map<string, (string | number | boolean)[]>()
+  const found = new Map<string, Leaf['value'][]>()
   for (const item of list.slice(0, MOST_ITEMS)) {
     if (!isJsonFields(item)) continue
     for (const [of, value] of Object.entries(item)) {
-      if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') continue
+      if (typeof value === 'object' && value !== null) continue
       const known = found.get(of)
       if (known) known.push(value)
       else found.set(of, [value])

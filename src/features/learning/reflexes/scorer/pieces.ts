@@ -145,7 +145,7 @@ function eachItem(hash, list, add) {
   for (const item of list.slice(0, ${MOST_ITEMS})) {
     if (typeof item === 'number' || typeof item === 'string') contains(hash, item)
     else if (typeof item === 'object' && item !== null && !Array.isArray(item))
-      for (const name of Object.keys(item)) if (['string', 'boolean'].includes(typeof item[name])) contains(into(hash, name), item[name])
+      for (const name of Object.keys(item)) if (item[name] === null || ['string', 'boolean'].includes(typeof item[name])) contains(into(hash, name), item[name])
   }
 }`
 
