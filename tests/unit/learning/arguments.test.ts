@@ -28,6 +28,11 @@ const given: [name: string, fields: (index: number) => JsonFields, value: (index
   ],
   ['a number as a price', (index) => ({ total: total(index) }), (index) => total(index).toFixed(2)],
   ['ids that are joined', (index) => ({ org: `org${mixed(index, 40)}`, user: index }), (index) => `org${mixed(index, 40)}-${index}`],
+  [
+    'a part of a name beside a constant, whatever the name',
+    (index) => ({ repository: `acme/${['web', 'api', 'docs'][index % 3]}${mixed(index, 90)}` }),
+    (index) => `${['web', 'api', 'docs'][index % 3]}${mixed(index, 90)}-team`,
+  ],
   ['a text in small letters', (index) => ({ mail: `Ana.Weber${index}@ACME.io` }), (index) => `ana.weber${index}@acme.io`],
   ['a part of a text in small letters', (index) => ({ mail: `ana@Shop${index}.Example` }), (index) => `shop${index}.example`],
   [
@@ -56,6 +61,17 @@ describe('an argument of a learned call is', () => {
     expect(await actions(taught, episode(150, { type: 'x', ...fields(150) }, []))).toEqual([
       { action_type: 'call_tool', tool: 'act', args: { value: value(150) } },
     ])
+  })
+
+  test('a part of one of few names beside a constant, so that they are one decision with one proof', () => {
+    const team = (index: number) => ['web', 'api', 'docs'][mixed(index, 2)] ?? ''
+    const taught = history(300, (index) =>
+      index % 3 === 2
+        ? [{ type: 'y' }, []]
+        : [{ type: 'x', repository: `acme/${team(index)}` }, call('review', { team: `${team(index)}-team` })],
+    )
+    const decided = learnReflexes(taught).reflexes.map(({ decisions }) => decisions)
+    expect(decided.flat().filter((decision) => decision.includes('review'))).toHaveLength(1)
   })
 
   test('made in one way for some events and in another for others', async () => {

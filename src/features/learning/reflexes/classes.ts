@@ -453,8 +453,9 @@ function* templateFor(members: readonly Member[], name: string): Steps<ActionTem
   return (
     (yield* slotOf(examples)) ??
     (yield* outputSlotOf(examples, { asText: isReply })) ??
-    (yield* joined(examples, isReply)) ??
-    (yield* composed(examples))
+    (yield* joined(examples, { isReply, between: BETWEEN_WORDS })) ??
+    (yield* composed(examples)) ??
+    (yield* joined(examples, { isReply, between: BETWEEN_NAMES }))
   )
 }
 
@@ -497,9 +498,13 @@ const textsAt = (members: readonly Member[], name: string): string[] =>
     return typeof said === 'string' ? said : ''
   })
 
-/** A text whose words are constant or slots. Only a reply may have outputs among its words. */
-function* joined(examples: readonly Example[], mayHaveOutputs: boolean): Steps<ActionTemplate | null> {
-  const texts = examples.flatMap(({ saw, value }) => (typeof value === 'string' ? [{ saw, parts: value.split(/([\s,.;:!?()]+)/) }] : []))
+const BETWEEN_WORDS = /([\s,.;:!?()]+)/
+/** The event may say a part of a name: of `web-team`, in `acme/web`. */
+const BETWEEN_NAMES = /([^\p{L}\p{N}]+)/u
+
+/** A text whose parts are constant or slots. Only a reply may have outputs among them. */
+function* joined(examples: readonly Example[], { isReply, between }: { isReply: boolean; between: RegExp }): Steps<ActionTemplate | null> {
+  const texts = examples.flatMap(({ saw, value }) => (typeof value === 'string' ? [{ saw, parts: value.split(between) }] : []))
   const length = texts[0]?.parts.length ?? 0
   if (length < 2 || texts.length < examples.length || texts.some(({ parts }) => parts.length !== length)) return null
   const join: (string | ReplySlot | OutputSlot)[] = []
@@ -509,7 +514,7 @@ function* joined(examples: readonly Example[], mayHaveOutputs: boolean): Steps<A
     const isConstant = values.every(({ value }) => value === values[0]?.value)
     const part = isConstant
       ? (values[0]?.value ?? '')
-      : ((yield* slotOf(values)) ?? (mayHaveOutputs ? yield* outputSlotOf(values, { asText: true }) : null))
+      : ((yield* slotOf(values)) ?? (isReply ? yield* outputSlotOf(values, { asText: true }) : null))
     if (part === null) return null
     join.push(part)
   }
