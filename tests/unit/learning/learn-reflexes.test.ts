@@ -241,6 +241,12 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(taught, event)).toEqual([{ action_type: 'call_tool', tool: 'comment', args: { text: textOf(30_001) } }])
   })
 
+  test('a decision that is rare is learned once ten newer ones are predicted: its proof takes more', async () => {
+    const ticket = (index: number) => ({ type: 'ticket', kind: ['bug', 'bill', 'praise'][index % 3] ?? '', severe: index % 9 === 0 })
+    const taught = history(330, (index) => [ticket(index), ticket(index).severe ? call('page', { by: 1 }) : []])
+    expect(await actions(taught, episode(9000, { ...ticket(0) }, []))).toMatchObject([{ tool: 'page', args: { by: 1 } }])
+  })
+
   const cold = (index: number) => ({ type: 'cold', celsius: ((index * 7919) % 1600) / 10, door: index % 3 })
   test.each([
     ['acts at the lowest number of its decisions', 80.1, [{ tool: 'alarm' }]],
@@ -445,7 +451,7 @@ describe('nothing is learned, with a reason,', () => {
     for (const reason of reasons(episodes)) {
       expect(reason).toContain('the older decisions predict')
       // More events may be predicted so than were decided so.
-      expect(reason).toMatch(/ rightly, and its bound needs more$| it was decided on \d+; at least 20 predictions are needed$/)
+      expect(reason).toMatch(/ rightly, and its bound needs more$| it was decided on \d+; at least 10 predictions are needed$/)
     }
   })
 

@@ -131,7 +131,7 @@ const SOME = 0.85
 /** Wrong decisions that are expected beyond those seen: the score is chosen by the same ones. */
 const MORE_WRONG = 2
 /** A class of a table needs so many decisions by itself. */
-const LEAST_OF_CLASS = 20
+export const LEAST_OF_CLASS = 20
 const MOST_WRONG_OF_CLASS = 0.04
 
 type ScorerVerdict = { index: number; best: number; score: number; agreed: boolean }

@@ -3,11 +3,12 @@ import { agreementFor, DEFAULT_AGREEMENT, type Agreement } from '../../../contra
 import { errsLittle } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { withBranches } from './branching.ts'
-import { withAnyOrder } from './merging.ts'
+import { LEAST_PREDICTED, withAnyOrder } from './merging.ts'
 import { type Classes, classesOf, type DecisionClass, nameOf, saysBeside } from './classes.ts'
 import {
   type HeldOut,
   type JudgedScorer,
+  LEAST_OF_CLASS,
   judgeRules,
   judgeScorer,
   type JudgedRules,
@@ -61,7 +62,6 @@ export type LearnedReflexes = {
 export const MOST_EPISODES = 10_000
 const LEAST_EPISODES = 40
 const MOST_BYTES = { rules: 16_384, table: limits.code_bytes } as const
-const LEAST_HELD_OUT = 20
 /** Rules that cover so much of all decisions need no table beside them. */
 const ENOUGH = 0.97
 
@@ -203,7 +203,7 @@ function* judgedWith(
   const rules = { ...first, byClass: first.byClass.map(refined) }
   const byRules = rules.byClass.map((one, own) => (isGood(one, own) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
   const isEnough =
-    isRuled(classes) && rules.byClass.every((one, own) => one.n < LEAST_HELD_OUT || (isGood(one, own) && one.agreed >= one.n * ENOUGH))
+    isRuled(classes) && rules.byClass.every((one, own) => one.n < LEAST_PREDICTED || (isGood(one, own) && one.agreed >= one.n * ENOUGH))
   const scorer = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, bounds)
   const table = scorer && { ...scorer, byClass: scorer.byClass.map(refined) }
   // A table takes what it is sure of, and rules what they predict of the rest.
@@ -240,7 +240,7 @@ function shareOf(byClass: readonly HeldOut[]): number {
 
 type IsGood = (judged: HeldOut, own: number) => boolean
 
-const isGoodAt = (bound: number, judged: HeldOut): boolean => judged.covered >= LEAST_HELD_OUT && errsLittle(bound, judged)
+const isGoodAt = (bound: number, judged: HeldOut): boolean => judged.covered >= LEAST_PREDICTED && errsLittle(bound, judged)
 
 type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes; isGood: IsGood }
 type Written = { reflexes: LearnedReflex[]; refused: LearningRefusal[]; exceptions: number[] }
@@ -311,12 +311,12 @@ function sizeReason({ by, code: program }: LearnedReflex): string | null {
 }
 
 function reasonOf({ n, covered, agreed }: HeldOut): string {
-  if (covered >= LEAST_HELD_OUT) return `the older decisions predict ${agreed} of ${covered} newer ones rightly, and its bound needs more`
-  return `the older decisions predict it for ${covered} newer events, and it was decided on ${n}; at least ${LEAST_HELD_OUT} predictions are needed`
+  if (covered >= LEAST_PREDICTED) return `the older decisions predict ${agreed} of ${covered} newer ones rightly, and its bound needs more`
+  return `the older decisions predict it for ${covered} newer events, and it was decided on ${n}; at least ${LEAST_PREDICTED} predictions are needed`
 }
 
 /** A table is judged in five parts of the history, each by a table of the others. */
 function reasonOfTable({ n, covered, agreed }: HeldOut): string {
-  if (covered >= LEAST_HELD_OUT) return `tables of the other four fifths predict ${agreed} of ${covered} decisions in each fifth`
-  return `tables of the other four fifths are sure of ${covered} decisions, of ${n} in all; at least ${LEAST_HELD_OUT} are needed`
+  if (covered >= LEAST_OF_CLASS) return `tables of the other four fifths predict ${agreed} of ${covered} decisions in each fifth`
+  return `tables of the other four fifths are sure of ${covered} decisions, of ${n} in all; at least ${LEAST_OF_CLASS} are needed`
 }
