@@ -15,8 +15,8 @@ const GROWTH = 1.25
 export const STEP = 75
 /** A first version is proved once it would take this share of decisions. */
 export const WORTH = 0.85
-/** After so many, less has to be enough. */
-const LONG = { episodes: 1500, covers: 0.3 } as const
+/** From so many on, less and less has to be enough. */
+const LONG = { from: 500, to: 1500, covers: 0.3 } as const
 const LEAST_FORECAST = 0.15
 /**
  * A version that would take this much more replaces one that is being proved, whose comparisons are
@@ -105,7 +105,10 @@ export function coverageOf({ judged }: Pick<LearnedReflexes, 'judged'>): number 
  * True if a first version is proved now, false to wait for a better one: once it acts, a second is
  * proved on what the first leaves over, which is little. `covers`: what was learned would take.
  */
-export const isWorthProof = (covers: number, episodes: number): boolean => covers > (episodes < LONG.episodes ? WORTH : LONG.covers)
+export function isWorthProof(covers: number, episodes: number): boolean {
+  const waited = Math.min(1, Math.max(0, (episodes - LONG.from) / (LONG.to - LONG.from)))
+  return covers > WORTH - (WORTH - LONG.covers) * waited
+}
 
 /** Comparisons of what is being proved, and the share of decisions that it would take. */
 export type InProof = { forecast: number; compared: CountsOfActs }
