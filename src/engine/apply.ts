@@ -35,10 +35,13 @@ export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: H
   const basis = via ? parts.basis(unit) : null
   const applied = decisions.map((decision) => record(unit, decision, { ...how, basis }, parts))
   const rows = applied.map(({ row }) => row)
-  const escalated = applied.filter(({ row, decision: { acted } }) => row.status === 'pending' && acted?.action.action_type === 'escalate')
-  const why = escalated.length > 0 ? how.no_slow_path() : null
-  const unheard = why === null ? [] : escalated
-  const waits = applied.some((one) => one.row.in_context && one.row.status === 'pending' && !unheard.includes(one))
+  const unheard: typeof applied = []
+  let waits = false
+  for (const one of applied) {
+    if (one.row.status !== 'pending') continue
+    if (one.decision.acted?.action.action_type === 'escalate' && how.no_slow_path() !== null) unheard.push(one)
+    else waits ||= one.row.in_context
+  }
   if (via && waits && unheard.length === 0 && how.holds()) inbox.hold(unit, rows)
   else if (via) inbox.insert(unit, rows)
   else
@@ -54,7 +57,7 @@ export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: H
   retryFailed(unit, decisions, how.agent, parts)
   const next = applied.flatMap((one) => followed(unit, one, parts))
   for (const { decision } of unheard) {
-    const reason = `reflex ${decision.acted?.version.id} escalated it, and there is nobody to escalate to: ${why}`
+    const reason = `reflex ${decision.acted?.version.id} escalated it, and there is nobody to escalate to: ${how.no_slow_path()}`
     settlement.end(unit, [decision.one.seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
   }
   return waits ? [...next, { do: 'think', interrupts: applied.some(({ arrival }) => arrival === 'interrupts') }] : next

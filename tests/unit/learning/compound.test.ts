@@ -240,7 +240,8 @@ describe('a model that makes the same calls in several orders', () => {
   })
 
   test('teaches acts of which the order may vary as their words', async () => {
-    const episodes = history(400, (index) => [reading(index), hot(index) ? [...both(index), ...reply(phrase(index))] : []]).map(heard)
+    const words = (index: number) => PHRASES[Math.floor(draw(index + 9000) * PHRASES.length)] ?? ''
+    const episodes = history(400, (index) => [reading(index), hot(index) ? [...both(index), ...reply(words(index))] : []]).map(heard)
     const [action] = await actions(episodes, heard(episode(9000, { type: 'reading', room: 'r3', state: 'hot' }, [])))
     expect(action).toMatchObject({ acts: [{ tool: 'fan' }, { tool: 'tell' }, { action_type: 'reply' }], any_order: true, any_words: true })
   })
