@@ -249,9 +249,8 @@ function Confirm({ asked: { verb, letters, which }, onClose, onDone }: { asked: 
   const job = looked.value ?? started.value
   useEffect(() => {
     if (!job?.ended_at) return
-    const failed = job.failed > 0 ? `, ${job.failed} could not be: ${job.error}` : ''
-    const gone = job.gone > 0 ? `, ${job.gone} were gone already` : ''
-    notify(`${job.done} ${verb === 'retry' ? 'retried' : 'discarded'}${gone}${failed}`)
+    const failed = job.failed > 0 ? `. ${job.failed} could not be: ${job.error}` : ''
+    notify(`${job.done} ${verb === 'retry' ? 'retried' : 'discarded'}, of ${job.total}${failed}`)
     onClose()
     onDone()
   }, [job?.ended_at])
