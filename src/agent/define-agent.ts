@@ -19,20 +19,14 @@ type Tools = Readonly<Record<string, ToolDefinition>>
 type OtherTool = `${string}.${string}` | `${string}_reflex` | 'list_reflexes' | 'update_agent_config'
 type GivenTo<Tool> = Tool extends { readonly types?: { given: infer Given } } ? Given : unknown
 type OutputOf<Tool> = Tool extends { readonly types?: { output: infer Output } } ? Output : unknown
+type NameIn<Own extends Tools> = string extends keyof Own ? string : keyof Own | OtherTool
 /** Methods, so that a trigger that is written for any tools fits an agent with tools of its own. */
-type Calls<Own extends Tools> = string extends keyof Own
-  ? {
-      /** Calls a tool directly. Throws if it fails or if this scope may not use it. */
-      call(this: void, tool: string, input: unknown): Promise<unknown>
-      /** True if the same call was carried out or is waiting: a reflex may have been faster. */
-      done(this: void, tool: string, input: unknown): boolean
-    }
-  : {
-      /** Calls a tool directly. Throws if it fails or if this scope may not use it. */
-      call<Name extends keyof Own | OtherTool>(this: void, tool: Name, input: GivenTo<Own[Name]>): Promise<OutputOf<Own[Name]>>
-      /** True if the same call was carried out or is waiting: a reflex may have been faster. */
-      done<Name extends keyof Own | OtherTool>(this: void, tool: Name, input: GivenTo<Own[Name]>): boolean
-    }
+type Calls<Own extends Tools> = {
+  /** Calls a tool directly. Throws if it fails or if this scope may not use it. */
+  call<Name extends NameIn<Own>>(this: void, tool: Name, input: GivenTo<Own[Name]>): Promise<OutputOf<Own[Name]>>
+  /** True if the same call was carried out or is waiting: a reflex may have been faster. */
+  done<Name extends NameIn<Own>>(this: void, tool: Name, input: GivenTo<Own[Name]>): boolean
+}
 
 /** The dependencies of a trigger: core's, and the scope's means to act. */
 export type AgentDeps<E extends Event = Event, Own extends Tools = Tools> = ReflexDeps<E, D1Database> &

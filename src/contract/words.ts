@@ -37,7 +37,7 @@ export const comparedWords = (action: Action, replies: Replies, log_seq: number)
 export type ComparedWords = { replies: string; says: number | null }
 
 /** The words of a sequence, in all branches. Outputs in them stand as their places. */
-export const wordsOf = (action: Action): Spoken[] =>
+export const spokenIn = (action: Action): Spoken[] =>
   action.action_type === 'sequence'
     ? actsIn(action).flatMap((act): Spoken[] => ('parts' in act ? [act.parts] : act.action_type === 'reply' ? [act.content] : []))
     : []

@@ -9,6 +9,7 @@ import type { Claimed, Inbox, DueEvent, TurnRows } from '../inbox/inbox.ts'
 import type { Unit, Deferred } from '../../kernel/unit.ts'
 import type { Budget, ModelOutage } from './model-access.ts'
 import { type Turn, keep, nothingYet, noUsage, type Readings, type TurnRecord } from './turn.ts'
+import { noSlowPath } from '../../agent/define-agent.ts'
 import { isSpent, type TurnEnding } from '../../agent/turn-ending.ts'
 import { v7 as uuidv7 } from 'uuid'
 import { newSpanId } from '../../core/event.ts'
@@ -78,7 +79,7 @@ export class TurnLedger {
         const cleared = acted ? memory.clearable(seen.seqs, seqs) : []
         const log_seq = logEnd(this.#parts, unit, turn, ending, cleared)
         const isIdle = ending.status === 'none' && turn.usage.model_calls === 0 && turn.acts.length === 0 && !turn.failed_calls.length
-        const why = isIdle ? (agent().unserved?.(settings()) ?? agent().idle?.(settings()) ?? null) : null
+        const why = isIdle ? (noSlowPath(agent(), settings()) ?? agent().idle?.(settings()) ?? null) : null
         const idle = isIdle && { idle: true as const, ...(why !== null && { why }) }
         const partial = turn.failed_calls.length + turn.failed_runs.length > 0 && { partial: true as const }
         settlement.end(unit, seqs, { status: 'completed', outcome: { by: 'turn', turn_id, log_seq, ...partial, ...idle }, ...how })

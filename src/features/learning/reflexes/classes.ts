@@ -301,7 +301,8 @@ function* classify(
     const acts = first.acts.map(({ kind, name, input }, place) => ({ kind, name, input: fill(input, [String(place)], templates) }))
     const given = (yield* mapped(own, (member) => (isGiven(member, acts) ? [member] : []))).flat()
     for (const { index } of given) into.of[index] = into.classes.length
-    const isExact = (yield* mapped(given, (member) => isGiven({ ...member, words: 'exact' }, acts))).every(Boolean)
+    const said = given.filter(({ words }) => words === 'said')
+    const isExact = (yield* mapped(said, (member) => isGiven({ ...member, words: 'exact' }, acts))).every(Boolean)
     const beside = saysBeside(first.acts) ? `${decision} ${keyOf(first, (name) => !templates.has(name) && !isReplyAt(first, name))}` : null
     into.classes.push({
       key: `${decision} ${key}`,

@@ -1,7 +1,7 @@
 import type { ReflexState, ReflexVersion } from '../../../contract/reflex.ts'
 import type { Stratum } from '../../../contract/certificate.ts'
 import type { Risk } from '../../../contract/risk.ts'
-import { type Spoken, wordsOf } from '../../../contract/words.ts'
+import { type Spoken, spokenIn } from '../../../contract/words.ts'
 import { tooManyFailedRuns } from '../../../reflexes/promotion.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../kernel/unit.ts'
@@ -165,7 +165,7 @@ export class Promotions {
       ...(says !== undefined && { chooses: true }),
     }
     const entry = typeof says === 'number' ? log.entry(says) : null
-    const said = entry?.kind === 'reflex-compared' || entry?.kind === 'reflex-fired' ? wordsOf(entry.action) : []
+    const said = entry?.kind === 'reflex-compared' || entry?.kind === 'reflex-fired' ? spokenIn(entry.action) : []
     const approval_id = this.#questions.ask(unit, { promotion, says: said, why: why(certificate).join(' ') })
     if (approval_id !== null) certificates.asked(unit, version, { event_type, risk, act, approval_id })
   }
