@@ -363,10 +363,10 @@ function Summary({ state, path, onAsked }: { state: ScopeState; path: string; on
         <Fact name="Fire rate">
           {percent(fired.share)}{' '}
           <span class="quiet">
-            {compact(fired.decided)} by reflexes, {compact(fired.model_calls)} model calls
+            {compact(fired.decided)} by reflexes, {counted(fired.model_calls, 'model call')}
           </span>
         </Fact>
-        <Fact name="Accepted">{compact(counters.accepted)} events</Fact>
+        <Fact name="Accepted">{counted(counters.accepted, 'event')}</Fact>
         <Fact name="Cost of the last day">{cost === undefined ? '–' : <CostOf cost={cost} />}</Fact>
         {sockets > 0 && <Fact name="Connections">{count(sockets)}</Fact>}
         {llm_tokens_remaining !== null && <Fact name="Token budget left">{compact(llm_tokens_remaining)}</Fact>}
