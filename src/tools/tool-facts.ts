@@ -1,8 +1,18 @@
+import { z } from 'zod'
 import type { ToolDefinition } from './define-tool.ts'
 
 /** `inverse`: the tool that undoes it for equal values of these arguments. */
 export type ToolFacts = { repeatable: boolean; inverse: { tool: string; match: readonly string[] } | null }
 export type Tools = ReadonlyMap<string, ToolFacts>
+
+/** Facts that a person gives about tools: which only read, and which undo another. */
+export const givenFacts = z.record(
+  z.string(),
+  z.strictObject({
+    repeatable: z.boolean().exactOptional(),
+    undoes: z.strictObject({ tool: z.string(), match: z.array(z.string()) }).exactOptional(),
+  }),
+)
 
 /** The facts about tools that a compiler needs, from their own definitions. */
 export function factsOf(definitions: Readonly<Record<string, Pick<ToolDefinition, 'repeatable' | 'undoes'>>>): Tools {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { SkillCandidate, LearnedSkills } from '../../../src/features/learning/skills/learn.ts'
-import { factsOf, type Tools } from '../../../src/tools/tool-facts.ts'
+import { factsOf, givenFacts, type Tools } from '../../../src/tools/tool-facts.ts'
 import type { Trace } from '../../../src/features/learning/skills/trace.ts'
 import type { Recording } from '../../../src/features/replay/recording.ts'
 import type { Manifest } from '../../../src/skills/manifest/manifest.ts'
@@ -92,24 +92,15 @@ function manifestIn(folder: string, id: string, schema: z.ZodType<Manifest>): Ma
   return parsed.data
 }
 
-const given = z.record(
-  z.string(),
-  z.strictObject({
-    repeatable: z.boolean().optional(),
-    undoes: z.strictObject({ tool: z.string(), match: z.array(z.string()) }).optional(),
-  }),
-)
-
 /** The tools of the settings and of the calls, with the facts that were given. */
 function toolsOf({ recordings, traces }: { recordings: readonly Recording[]; traces: readonly Trace[] }, text: string | undefined): Tools {
-  const parsed = given.safeParse(text === undefined ? {} : jsonObject(text, '--tools'))
+  const parsed = givenFacts.safeParse(text === undefined ? {} : jsonObject(text, '--tools'))
   if (!parsed.success) throw new UsageError(`--tools: ${z.prettifyError(parsed.error)}`)
   const declared = recordings.flatMap(({ settings }) =>
     (settings.http_tools ?? []).map(({ name, repeatable = false, undoes }) => [name, { repeatable, ...(undoes && { undoes }) }]),
   )
   const called = traces.flatMap(({ acts }) => acts.flatMap(({ kind, name }) => (kind === 'tool' ? [[name, {}]] : [])))
-  const own = Object.entries(parsed.data).map(([name, { repeatable = false, undoes }]) => [name, { repeatable, ...(undoes && { undoes }) }])
-  return factsOf(Object.fromEntries([...called, ...declared, ...own]))
+  return factsOf({ ...Object.fromEntries([...called, ...declared]), ...parsed.data })
 }
 
 const percent = (share: number): string => `${Math.round(share * 100)} %`

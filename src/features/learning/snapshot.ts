@@ -1,22 +1,24 @@
+import { z } from 'zod'
 import type { Place as SkillPlace } from '../../skills/manifest/compat.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
-import { factsOf } from '../../tools/tool-facts.ts'
+import { factsOf, givenFacts } from '../../tools/tool-facts.ts'
 import type { Skipped } from './episodes/reader.ts'
 import { readStandalone, type StandaloneLog } from './episodes/standalone.ts'
 import { learnSkills, type SkillCandidate } from './skills/learn.ts'
 
-export type SnapshotOptions = {
+const snapshotOptions = z.strictObject({
   /** The latest turns that are learned from; 10,000 by default. */
-  window?: number
+  window: z.int().min(1).default(10_000),
   /** Tools that only read, and tools that undo others, which their definitions do not say. */
-  tools?: Readonly<Record<string, { repeatable?: boolean; undoes?: { tool: string; match: string[] } }>>
-  owner?: string
+  tools: givenFacts.default({}),
+  owner: z.string().default('learned'),
   /** The roles that may run the skills; the roles of the turns by default. */
-  roles?: readonly string[]
+  roles: z.array(z.string()).readonly().optional(),
   /** The model that takes inputs from a text. Without it, the caller gives them. */
-  parser_model?: string
-  seed?: string
-}
+  parser_model: z.string().nullable().default(null),
+  seed: z.string().default('1'),
+})
+export type SnapshotOptions = z.input<typeof snapshotOptions>
 
 export type LearnedSnapshot = {
   /** Turns that were read. */
@@ -34,14 +36,19 @@ type Process = {
   latest: (id: string) => Manifest | null
 }
 
-const WINDOW = 10_000
 const NO_EVENTS = 'a reflex decides on events of a scope, which a process without scopes does not have'
 
-/** Skills from the turns of a process without scopes: mined, compiled and tested. */
+/**
+ * Skills from the turns of a process without scopes: mined, compiled and tested. Throws for an
+ * option that does not exist or has another form.
+ */
 export async function learnFromLog(
   { log, place, labels, roles: own, latest }: Process,
-  { window = WINDOW, tools = {}, owner = 'learned', roles = own, parser_model, seed = '1' }: SnapshotOptions = {},
+  options: SnapshotOptions = {},
 ): Promise<LearnedSnapshot> {
+  const parsed = snapshotOptions.safeParse(options)
+  if (!parsed.success) throw new TypeError(`learnSnapshot: ${z.prettifyError(parsed.error)}`)
+  const { window, tools, owner, roles = own, parser_model, seed } = parsed.data
   const { project, env, toolset, repo } = place
   const shown = { agent: '', agent_version: '', env, ...(project && { project }), ...(toolset && { toolset }), ...(repo && { repo }) }
   const { traces, skipped } = readStandalone(log, { place: shown, labels, most: window })
@@ -50,7 +57,7 @@ export async function learnFromLog(
     tools: factsOf({ ...Object.fromEntries(called), ...tools }),
     owner,
     roles,
-    parser_model: parser_model ?? null,
+    parser_model,
     seed,
     latest,
   })

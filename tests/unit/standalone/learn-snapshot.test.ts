@@ -49,6 +49,15 @@ describe('a snapshot of what a process did', () => {
     expect(await reflex.learnSnapshot({ tools: undoing })).toEqual(learned)
   })
 
+  test.each([
+    [{ windw: 5 }, 'Unrecognized key: "windw"'],
+    [{ window: 0 }, 'at window'],
+    [{ tools: { build: { undoes: 'unbuild' } } }, 'at tools.build.undoes'],
+  ])('refuses %j by the name of the option', async (options, message) => {
+    const { reflex } = world()
+    await expect(reflex.learnSnapshot(options as object)).rejects.toThrow(message)
+  })
+
   test('knows the version that it gave before', async () => {
     const { reflex } = world()
     await shipping(reflex, 8)
