@@ -14,7 +14,7 @@ import { callHead, handleCalls } from './held-calls.ts'
 import { warn } from '../../../base/warn.ts'
 import { ADMIN_KEY_ID, type DecidedBy } from '../../../contract/principal.ts'
 import { validTraceparent } from '../../../events/traceparent.ts'
-import { findKey } from '../../../store/access/keys.ts'
+import { validKeys } from '../../../store/access/keys.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { inBackground } from '../../../engine/log/failures.ts'
 
@@ -90,8 +90,8 @@ class ApprovalDecisions {
   async #decide(decision: TakenDecision, by: DecidedBy): Promise<DecisionTaken | { ok: false; detail: string }> {
     const { scope, env, now, parked_runs } = this.#parts
     // A socket outlives its key for a minute or so.
-    if (by.key_id !== ADMIN_KEY_ID && !(await findKey(storeOf(env), by.key_id)))
-      return { ok: false, detail: 'the key of this socket was deleted' }
+    if (by.key_id !== ADMIN_KEY_ID && !(await validKeys(storeOf(env), [by.key_id], now())).has(by.key_id))
+      return { ok: false, detail: 'the key of this socket was deleted or has expired' }
     const found = await findApproval(storeOf(env), decision.id, now())
     if (found?.scope !== scope) return { ok: false, detail: `there is no approval ${decision.id} in this scope` }
     const edits = changedInputs(found, decision.edits)

@@ -105,13 +105,19 @@ describe('a decision over the socket', () => {
     expect(await frame('error')).toMatchObject({ id, errors: [{ message: expect.stringContaining('another key') }] })
   })
 
-  test('of a key that was deleted meanwhile is refused', async () => {
+  test.each([
+    ['was deleted', (id: string) => call(`/v1/keys/${id}`, { method: 'DELETE' })],
+    ['has expired', (id: string) => env.DB.prepare('UPDATE keys SET expires_at = 1 WHERE id = ?').bind(id).run()],
+  ])('of a key that %s meanwhile is refused', async (_, end) => {
     const { scope, id } = await parked()
-    const { body } = await call('/v1/keys', { json: { name: 'olga', roles: ['operator'], scopes: ['*'] } })
+    const { body } = await call('/v1/keys', { json: { name: 'olga', roles: ['operator', 'publisher'], scopes: ['*'] } })
     const { say, frame } = await connect(scope, '', body.key)
-    await call(`/v1/keys/${body.id}`, { method: 'DELETE' })
+    // The check that closes sockets is then due in a minute.
+    say({ content: 'here' })
+    await frame('ack')
+    await end(body.id)
     say({ type: 'approve', approval_id: id })
-    expect((await frame('error')).errors).toMatchObject([{ message: 'the key of this socket was deleted' }])
+    expect((await frame('error')).errors).toMatchObject([{ message: 'the key of this socket was deleted or has expired' }])
     expect((await call(`/v1/approvals/${id}`)).body.status).toBe('pending')
   })
 
