@@ -42,7 +42,7 @@ export async function withMcpServer<Result>(
   const secret_hosts = [...Object.values(secret_headers), ...named].map((key) => secretHosts(env, key))
   const server = { url, headers: { ...headers, ...secrets }, ...(type ? { type } : {}) }
   try {
-    const { close, ...listed } = await mcpTools(server, { allowed_hosts, secret_hosts, fetch: stopping })
+    const { close, ...listed } = await mcpTools(server, { allowed_hosts, secret_hosts, hide, fetch: stopping })
     try {
       return await work(listed, hide)
     } finally {

@@ -1,7 +1,7 @@
 import { createMCPClient, type MCPClient, MCPClientError } from '@ai-sdk/mcp'
 import type { ToolSet } from 'ai'
 import { z } from 'zod'
-import { fieldError } from '../base/check-json.ts'
+import { checkJson, fieldError } from '../base/check-json.ts'
 import { messageOf } from '../base/error-text.ts'
 import { sameJson } from '../base/json.ts'
 import type { Result } from '../base/result.ts'
@@ -23,6 +23,8 @@ type McpOptions = {
   allowed_hosts: readonly string[]
   /** The hosts of each secret in the headers: the server must be on one of them, too. */
   secret_hosts?: readonly (readonly string[])[]
+  /** Removes the secrets in the headers from what the server says of its tools. */
+  hide?: (described: unknown) => unknown
   fetch?: typeof fetch
 }
 
@@ -31,6 +33,8 @@ const TIMEOUT_MS = 15_000
 const MOST_BYTES = 4 * 1024 * 1024
 /** A server may name a next page of its list without end. */
 const MOST_REQUESTS = 100
+/** Size limit of what a server says of all of its tools: each call of a model carries it. */
+const MOST_SHOWN = 256 * 1024
 
 /** A tool in a server's list that cannot be called, and why. */
 export type RefusedTool = { name: string; reason: string }
@@ -41,7 +45,7 @@ export type RefusedTool = { name: string; reason: string }
  */
 export async function mcpTools(
   { url, type = 'http', headers = {}, prefix = '', timeout_ms = TIMEOUT_MS }: McpServer,
-  { allowed_hosts, secret_hosts = [], fetch: send = fetch }: McpOptions,
+  { allowed_hosts, secret_hosts = [], hide = (described) => described, fetch: send = fetch }: McpOptions,
 ): Promise<{ tools: ToolSet; refused: RefusedTool[]; close: () => Promise<void> }> {
   const checked = checkUrl(url, allowed_hosts)
   if (!checked.ok) throw new Error(`MCP server: ${checked.reason}`)
@@ -59,7 +63,7 @@ export async function mcpTools(
   try {
     const definitions = await definitionsOf(client)
     listing = null
-    const { tools, refused } = offered(client, definitions)
+    const { tools, refused } = offered(client, definitions, hide)
     return {
       tools: Object.fromEntries(tools.map(([name, tool]) => [`${prefix}${name}`, tellingCutOff(tool)])),
       refused: refused.map(({ name, reason }) => ({ name: `${prefix}${name}`, reason })),
@@ -95,7 +99,12 @@ const definition = z.looseObject({
   name: z.string().min(1),
   description: z.string().optional(),
   // Providers take no other schema: each call of a model would fail, with all tools.
-  inputSchema: z.looseObject({ type: z.literal('object').default('object'), properties: z.looseObject({}).optional() }),
+  inputSchema: z
+    .looseObject({ type: z.literal('object').default('object'), properties: z.looseObject({}).optional() })
+    .superRefine((schema, context) => {
+      const checked = checkJson(schema)
+      if (!checked.ok) context.addIssue({ code: 'custom', message: checked.error.message })
+    }),
   annotations: z.looseObject({ destructiveHint: z.boolean().optional() }).optional(),
   _meta: z.record(z.string(), z.unknown()).optional(),
 })
@@ -103,26 +112,38 @@ const definition = z.looseObject({
 type Offered = { tools: [string, ToolSet[string]][]; refused: RefusedTool[] }
 
 /** A tool that two pages list alike is one; of unlike tools of one name none is chosen. */
-function offered(client: MCPClient, definitions: readonly unknown[]): Offered {
+function offered(client: MCPClient, definitions: readonly unknown[], hide: NonNullable<McpOptions['hide']>): Offered {
   const named = Map.groupBy(definitions.entries(), ([at, found]) => nameIn(found) ?? `tools[${at}]`)
   const tools: Offered['tools'] = []
   const refused: RefusedTool[] = []
+  let shown = 0
   for (const [name, [[, first] = [], ...more]] of named) {
     const isOne = more.every(([, other]) => sameJson(other, first))
-    const made = isOne ? toolOf(client, first) : { ok: false as const, detail: 'its server lists different tools of this name' }
-    if (made.ok) tools.push([name, made.tool])
-    else refused.push({ name, reason: made.detail })
+    const room = MOST_SHOWN - shown
+    const made = isOne
+      ? toolOf(client, first, { room, hide })
+      : { ok: false as const, detail: 'its server lists different tools of this name' }
+    if (made.ok) {
+      tools.push([made.name, made.tool])
+      shown += made.size
+    } else refused.push({ name, reason: made.detail })
   }
   return { tools, refused }
 }
 
-function toolOf(client: MCPClient, found: unknown): Result<{ tool: ToolSet[string] }> {
+type Showing = { room: number; hide: NonNullable<McpOptions['hide']> }
+
+function toolOf(client: MCPClient, found: unknown, { room, hide }: Showing): Result<{ name: string; tool: ToolSet[string]; size: number }> {
   const wrong = (detail: string) => ({ ok: false as const, detail: `its server describes it wrongly: ${detail}` })
   const { success, data, error } = definition.safeParse(found)
   if (!success) return wrong(flawOf(error))
+  const size = JSON.stringify([data.description, data.inputSchema]).length
+  if (size > room) return { ok: false, detail: `what its server says of its tools is longer than ${MOST_SHOWN} characters` }
+  // After the check of its depth, beyond which nothing is searched.
+  const described = hide(data) as typeof data
   try {
-    const { [data.name]: tool } = client.toolsFromDefinitions({ tools: [data] })
-    return tool ? { ok: true, tool } : wrong('inputSchema: an x-mcp-header of it is not valid')
+    const { [described.name]: tool } = client.toolsFromDefinitions({ tools: [described] })
+    return tool ? { ok: true, name: described.name, tool, size } : wrong('inputSchema: an x-mcp-header of it is not valid')
   } catch (thrown) {
     return wrong(messageOf(thrown))
   }

@@ -99,3 +99,19 @@ test('a list of tools that has no end is read no further than a list may be long
     read: 3,
   })
 })
+
+test('a tool whose schema no model can be shown is refused alone, wherever it is in the list', async () => {
+  const nested = Array.from({ length: 70 }).reduce<object>((inner) => ({ type: 'object', properties: { a: inner } }), {})
+  const long = { type: 'object', description: 'x'.repeat(300_000) }
+  const tool = (name: string, inputSchema: object = { type: 'object' }) => ({ name, inputSchema })
+  more = { tools: [tool('deep', nested), tool('long', long), tool('look'), tool('odd', { type: 'object', title: '\ud800' })] }
+  const { tools, refused, close } = await mcpTools({ url: `http://${host}/mcp` }, { allowed_hosts: [host] })
+  more = {}
+  expect(Object.keys(tools)).toEqual(['look'])
+  expect(refused).toEqual([
+    { name: 'deep', reason: 'its server describes it wrongly: inputSchema: is nested deeper than 64 levels' },
+    { name: 'long', reason: 'what its server says of its tools is longer than 262144 characters' },
+    { name: 'odd', reason: 'its server describes it wrongly: inputSchema: contains a lone surrogate' },
+  ])
+  await close()
+})

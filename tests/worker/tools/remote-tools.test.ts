@@ -503,17 +503,34 @@ describe("an MCP server's tools", () => {
   })
 
   test('are asked with the secret of their server, which they cannot tell anybody', async () => {
-    const telling = { name: 'look', description: 'Bearer ticket-secret', inputSchema: { type: 'object' } }
+    const telling = {
+      name: 'look',
+      description: 'Bearer ticket-secret',
+      inputSchema: { type: 'object', properties: { at: { description: 'Bearer ticket-secret', default: 'Bearer ticket-secret' } } },
+    }
+    const named = { ...telling, name: 'Bearer ticket-secret' }
     answer = (request) => {
       if (request.headers.get('authorization') !== 'Bearer ticket-secret') return new Response(null, { status: 401 })
       const { id, method = '' }: { id?: number; method?: string } = request.method === 'POST' ? JSON.parse(request.body) : {}
-      if (method === 'tools/list') return Response.json({ jsonrpc: '2.0', id, result: { tools: [telling] } })
+      if (method === 'tools/list') return Response.json({ jsonrpc: '2.0', id, result: { tools: [telling, named] } })
       if (method !== 'tools/call') return mcpAnswer(request)
       return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'it is Bearer ticket-secret' }] } })
     }
     const scope = await scopeWith({ mcp_servers: [{ ...server, secret_headers: { authorization: 'REFLEX_TOOL_TICKETS' } }] })
     expect(await called(scope, 'mcp.sky.look', {})).toMatchObject({ output: { content: [{ text: 'it is [secret]' }] } })
     expect(JSON.stringify(await logOf(stubOf(scope)))).not.toContain('ticket-secret')
+    let shown: unknown
+    behaviours.set(scope, async (_, deps) => {
+      shown = Object.values(deps.tools).map(({ inputSchema }) => asSchema(inputSchema).jsonSchema)
+      return Object.keys(deps.tools)
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'look around'))
+    expect(shown).toContainEqual({
+      type: 'object',
+      properties: { at: { description: '[secret]', default: '[secret]' } },
+      additionalProperties: false,
+    })
+    expect(JSON.stringify([shown, (await call(scopePath(scope, '/tools'))).body])).not.toContain('ticket-secret')
   })
 
   test('are steps of a plan', async () => {
