@@ -8,8 +8,10 @@ import { HTTP_TIMEOUT_MS, sendHttp } from './http-request.ts'
 import { fillKeySlots, textSlots } from './slot-text.ts'
 import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
+type Allowed = { allowed_hosts: readonly string[]; effect_timeout_ms?: number }
+
 /** A scope's HTTP tool as the effect lane runs it. */
-export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
+export function httpToolOf(setting: HttpToolSetting, { allowed_hosts, effect_timeout_ms = HTTP_TIMEOUT_MS }: Allowed): ToolDefinition {
   const { description, method, idempotence_key: key, repeatable = false, plans_only = false, undoes, destinations, untrusted } = setting
   return defineTool({
     description,
@@ -22,7 +24,7 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     sends: { ...queryOf(setting.url), ...(isJsonFields(setting.body) && setting.body) },
     reads: repeatable || method === 'GET',
     // The lane's own limit, so that a timeout counts as an effect that may have happened.
-    timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
+    timeout_ms: setting.timeout_ms ?? Math.min(HTTP_TIMEOUT_MS, effect_timeout_ms),
     ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => keyOf(key, input) }),
     secret_refusal: (env, names) => argumentsRefusal(env, setting, names),
     execute: (input, { env, scope, fetch, signal, idempotence_key, secrets }) => {

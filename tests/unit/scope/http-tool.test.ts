@@ -93,15 +93,19 @@ describe('an HTTP tool with a schema of its input', () => {
 })
 
 test.each([
-  [undefined, 15_000],
-  [3000, 3000],
-])('an HTTP tool with the time limit %s is cut off by the effect lane, not by itself, after %i ms', (timeout_ms, expected) => {
-  const setting = {
-    name: 'http.a',
-    description: 'a',
-    method: 'POST',
-    url: 'https://a.example/',
-    ...(timeout_ms ? { timeout_ms } : {}),
-  } as const
-  expect(httpToolOf(setting, { allowed_hosts: ['a.example'] }).timeout_ms).toBe(expected)
-})
+  [undefined, 30_000, 15_000],
+  [undefined, 5000, 5000],
+  [8000, 5000, 8000],
+])(
+  'an HTTP tool with the time limit %s, in a scope with %i ms, is cut off by the effect lane after %i ms',
+  (timeout_ms, scope_ms, expected) => {
+    const setting = {
+      name: 'http.a',
+      description: 'a',
+      method: 'POST',
+      url: 'https://a.example/',
+      ...(timeout_ms ? { timeout_ms } : {}),
+    } as const
+    expect(httpToolOf(setting, { allowed_hosts: ['a.example'], effect_timeout_ms: scope_ms }).timeout_ms).toBe(expected)
+  },
+)
