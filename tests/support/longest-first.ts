@@ -24,7 +24,6 @@ const LONGEST = [
   'crash/learning-runs.test.ts',
   'crash/journal-gaps-askers.test.ts',
   'crash/packs.test.ts',
-  'crash/node/departures.test.ts',
   'crash/node/market.test.ts',
   'crash/node/kill.test.ts',
   'worker/events/packs.test.ts',

@@ -14,8 +14,8 @@ const code = `function reflex(context) {
 ${WORDS_SOURCE}
 ${NUMBERS_SOURCE}`
 
-function read(texts: readonly string[], words: typeof wordsOf, numbers: typeof numbersIn): string[] {
-  return texts.map((text) => `${words(text).join(' ')} ${numbers(text).map(({ place }) => place)}`)
+function read(texts: readonly string[], words: typeof wordsOf, numbers: typeof numbersIn): string[][] {
+  return texts.map((text) => [...words(text), ...numbers(text).map(({ place }) => place)])
 }
 const inSandbox = (texts: readonly string[]): unknown =>
   sandbox.run({ hash: 'letters', code }, { ...sampleContext, event: { ...sampleContext.event, texts } }).value
