@@ -134,7 +134,9 @@ const sequence = actionType('sequence', {
   any_words: z
     .boolean()
     .optional()
-    .describe('It agrees with a decision that has the same acts and says anything. A person allows its words before it acts by proof.'),
+    .describe(
+      'It agrees with a decision that has the same acts and says anything, or nothing. A person allows its words before it acts by proof.',
+    ),
 })
 export const actionSchema = z.discriminatedUnion('action_type', [...alone.options, sequence])
 export type Action = z.infer<typeof actionSchema>

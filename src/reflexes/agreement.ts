@@ -76,40 +76,43 @@ export function sequenceAgrees(
 ): boolean | null {
   const { words = 'exact', alone = false } = terms
   const placed = own.map((act, place) => ({ act, place }))
-  const wished = words === 'none' ? withoutWords(placed, isReply) : placed
+  const counted = words === 'exact' ? placed : withoutWords(placed, isReply)
+  const wished = words === 'none' ? counted : placed
   const made = decided.map((act, place) => ({ act, place }))
-  const acts = words === 'none' ? withoutWords(made, ({ act }) => act.act === 'reply') : made
-  if (branches) return branchAgrees({ own, branches, wished }, decided, { acts, before, ...terms })
+  const acts = words === 'exact' ? made : withoutWords(made, ({ act }) => act.act === 'reply')
+  if (branches) return branchAgrees({ own, branches, wished, counted }, decided, { acts, before, ...terms })
   const compare = any_order ? fitsInAnyOrder : fits
-  if (alone) return acts.length === wished.length ? compare(wished, acts, terms) : false
+  const { length } = counted
+  if (alone) return acts.length === length ? compare(wished, acts, terms) : false
   let found = 0
   let unknown = false
-  for (let from = 0; from + wished.length <= acts.length && found <= before;) {
-    const fit = compare(wished, acts.slice(from, from + wished.length), terms)
+  for (let from = 0; from + length <= acts.length && found <= before;) {
+    const fit = compare(wished, acts.slice(from, from + length), terms)
     unknown ||= fit === null
     found += fit === true ? 1 : 0
-    from += fit === true ? wished.length : 1
+    from += fit === true ? length : 1
   }
   if (found > before) return true
   // The words of a turn on several events are about all of them.
   return unknown || wished.some(isReply) ? null : false
 }
 
-type Branched = { own: readonly SequenceAct[]; branches: readonly SequenceBranch[]; wished: readonly Placed[] }
+/** `counted`: the acts of `wished` without words of which any will do. */
+type Branched = Record<'wished' | 'counted', readonly Placed[]> & { own: readonly SequenceAct[]; branches: readonly SequenceBranch[] }
 type MadeAct = { act: Act; place: number }
 
 /** Compares the path that the outputs of the decision's own calls lead to. */
 function branchAgrees(
-  { own, branches, wished }: Branched,
+  { own, branches, wished, counted }: Branched,
   decided: readonly Act[],
   { acts, before, ...terms }: Comparing & { acts: readonly MadeAct[]; before: number },
 ): boolean | null {
-  const last = terms.alone === true ? 0 : acts.length - wished.length
+  const last = terms.alone === true ? 0 : acts.length - counted.length
   for (let from = 0; from <= last; from += 1) {
-    const begun = acts.slice(from, from + wished.length)
-    if (begun.length < wished.length || fits(wished, begun, terms) === false) continue
+    const begun = acts.slice(from, from + counted.length)
+    if (begun.length < counted.length || fits(wished, begun, terms) === false) continue
     const known: (Json | undefined)[] = own.map(() => undefined)
-    for (const [index, { place }] of wished.entries()) known[place] = outputOf(begun[index]?.place, terms.outputs)
+    for (const [index, { place }] of counted.entries()) known[place] = outputOf(begun[index]?.place, terms.outputs)
     const path = actsOnPath({ acts: own, branches }, known)
     if (path === null) return null
     const sequence: Sequence = { action_type: 'sequence', acts: [...path] }
@@ -169,7 +172,7 @@ export function ownersOfActs(
 
 const ownInput = (act: Act): unknown => (act.act === 'reply' ? act.content : act.act === 'set_scratch' ? act.value : undefined)
 
-/** Act for act. Later acts see the outputs of those before them. */
+/** Act for act. Later acts see the outputs of those before them. Any words will do, also none. */
 function fits(
   own: readonly Placed[],
   decided: readonly { act: Act; place: number }[],
@@ -177,15 +180,17 @@ function fits(
 ): boolean | null {
   const known: (Json | undefined)[] = []
   let unknown = false
-  for (const [index, { act: wish, place }] of own.entries()) {
-    const { act, place: made = 0 } = decided[index] ?? {}
-    if (!act) return false
+  let next = 0
+  for (const { act: wish, place } of own) {
     known.length = place
     const resolved = resolveAct(wish, known)
+    if (words === 'said' && wish.action_type === 'reply' && (resolved.ok || resolved.reason === 'unknown')) continue
+    const { act, place: made = 0 } = decided[next] ?? {}
+    next += 1
+    if (!act) return false
     known[place] = outputOf(made, outputs)
     const action = resolved.ok ? resolved.action : withoutOutputs(wish)
     if (!resolved.ok && (resolved.reason === 'missing' || !isAlike(action, act))) return false
-    if (words === 'said' && action.action_type === 'reply' && act.act === 'reply') continue
     if (!resolved.ok) unknown = true
     else {
       const call = toolCallOf(action)
@@ -195,10 +200,11 @@ function fits(
   return unknown ? null : true
 }
 
-/** An act for each, which is the same or says words where any will do. */
+/** The same act for each. */
 function fitsInAnyOrder(own: readonly Placed[], decided: readonly MadeAct[], terms: Comparing): boolean {
   const left = [...decided]
   return own.every((wish) => {
+    if (terms.words === 'said' && isReply(wish)) return true
     const at = left.findIndex((one) => fits([wish], [one], terms) === true)
     if (at >= 0) left.splice(at, 1)
     return at >= 0

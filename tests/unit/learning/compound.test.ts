@@ -35,6 +35,7 @@ const heard = (one: Episode): Episode => ({
   ...one,
   saw: { ...one.saw, event: { ...one.saw.event, meta: { ...one.saw.event.meta, heard: true } } },
 })
+const draw = (index: number): number => Number.parseInt(jsonHash(index).slice(0, 8), 16) / 2 ** 32
 const fresh = episode(9000, { type: 'mail', line: 'please refund order k900' }, [])
 const refunds = { action_type: 'call_tool', tool: 'refund', args: { order: 'k900' } }
 
@@ -136,6 +137,36 @@ describe('a model that calls a tool and then says so', () => {
     expect(await actions(episodes, fresh)).toEqual([refunds])
   })
 
+  const silent = (one: Episode): Episode => ({ ...one, acts: one.acts.filter(({ kind }) => kind !== 'reply') })
+
+  test('teaches its words where it is silent now and then, which nothing tells apart', async () => {
+    for (const share of [1 / 9, 1 / 3]) {
+      const all = history(400, (index) => talks(index, phrase(index))).map(heard)
+      const episodes = all.map((one, index) => (draw(index + 5000) < share ? silent(one) : one))
+      expect(await actions(episodes, heard(fresh))).toMatchObject([{ acts: [refunds, { action_type: 'reply' }], any_words: true }])
+    }
+  })
+
+  test('teaches its silence where the event tells it', async () => {
+    const all = history(400, (index) => talks(index, phrase(index))).map(heard)
+    const of = (one: Episode, via: string): Episode => {
+      const event = { ...one.saw.event, via }
+      return { ...one, saw: { ...one.saw, event, recent_events: [event] } }
+    }
+    const isQuiet = (index: number) => draw(index + 5000) < 0.4
+    const episodes = all.map((one, index) => (isQuiet(index) ? silent(of(one, 'bulk')) : of(one, 'chat')))
+    expect(await actions(episodes, of(heard(fresh), 'chat'))).toMatchObject([
+      { acts: [refunds, { action_type: 'reply' }], any_words: true },
+    ])
+    expect(await actions(episodes, of(heard(fresh), 'bulk'))).toEqual([refunds])
+  })
+
+  test('teaches no words where it is mostly silent', async () => {
+    const all = history(400, (index) => talks(index, phrase(index))).map(heard)
+    const episodes = all.map((one, index) => (draw(index + 5000) < 0.7 ? silent(one) : one))
+    for (const { code } of learnReflexes(episodes).reflexes) expect(code).not.toContain("'refund'")
+  })
+
   test('teaches words that vary by what it does word for word, and words that it chooses as it likes', async () => {
     const words = (index: number) => (index % 2 === 0 ? phrase(index) : `Order k${index} is on its way.`)
     const episodes = history(300, (index) => talks(index, words(index))).map(heard)
@@ -218,7 +249,6 @@ describe('a model that makes the same calls in several orders', () => {
     const [fan, tell] = [call('fan', { room: `r${index % 5}` }), call('tell', { room: `r${index % 5}` })]
     return order ? [...fan, ...tell] : [...tell, ...fan]
   }
-  const draw = (index: number): number => Number.parseInt(jsonHash(index).slice(0, 8), 16) / 2 ** 32
   const hot = (index: number) => draw(index + 5000) < 0.5
   const reading = (index: number) => ({ type: 'reading', room: `r${index % 5}`, state: hot(index) ? 'hot' : 'cold' })
 

@@ -64,7 +64,7 @@ describe('what was learned from earlier decisions', () => {
     expect(again.foresights.filter(({ agreed }) => !agreed).map(({ index }) => index)).toEqual([250])
   })
 
-  test('agrees where any words will do if there are words', () => {
+  test('agrees where any words will do also if there are none', () => {
     const acts = (index: number) => [
       ...right(index),
       ...(index % 3 === 0 && index < 450 ? reply(['Done.', 'It is clean now.', 'I saw to it.', 'All set!'][index % 4] ?? '') : []),
@@ -72,8 +72,8 @@ describe('what was learned from earlier decisions', () => {
     const heard = (index: number) => ({ type: 'mail', line: line(index), meta: { heard: true } })
     const { foresights } = foresee(history(460, (index) => [heard(index), acts(index)]))
     const known = foresights.filter(({ action }) => action.action_type === 'sequence' && action.any_words)
-    expect(known.map(({ agreed }) => agreed)).toEqual(known.map(({ index }) => index < 450))
-    expect([known.some(({ agreed }) => agreed), known.some(({ agreed }) => !agreed)]).toEqual([true, true])
+    expect(known.some(({ index }) => index >= 450)).toBe(true)
+    expect(known.every(({ agreed }) => agreed)).toBe(true)
   })
 
   test('is nothing before there are 200 decisions', () => {

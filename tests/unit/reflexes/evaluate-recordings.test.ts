@@ -53,7 +53,7 @@ test.each([
   ['exact', false, 'I could not.', { agreed: 0, disagreed: 1 }],
   ['exact', false, 'Done.', { agreed: 1, disagreed: 0 }],
   ['by_person', true, 'I could not.', { agreed: 1, disagreed: 0 }],
-  ['by_person', false, '', { agreed: 0, disagreed: 1 }],
+  ['by_person', false, '', { agreed: 1, disagreed: 0 }],
   ['ignore', false, 'I could not.', { agreed: 0, disagreed: 1 }],
 ] as const)(
   'words of its own are compared by the setting %s, heard %s, with «%s»: %j%s',

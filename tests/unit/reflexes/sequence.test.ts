@@ -216,7 +216,12 @@ describe('a sequence and a decision', () => {
     ['another call', both, [made({ a: 2 }), said('Done.')], { alone: true }, false],
     ['other words', both, [made({ a: 1 }), said('I could not.')], { alone: true }, false],
     ['other words that nobody hears', both, [made({ a: 1 }), said('I could not.')], { alone: true, words: 'none' }, true],
-    ['no words where any would do', both, [made({ a: 1 })], { alone: true, words: 'said' }, false],
+    ['no words where any would do', both, [made({ a: 1 })], { alone: true, words: 'said' }, true],
+    ['any words before it', both, [said('I see.'), made({ a: 1 })], { alone: true, words: 'said' }, true],
+    ['another call where any words will do', both, [made({ a: 2 }), said('It is.')], { alone: true, words: 'said' }, false],
+    ['words alone where any will do', both, [said('It is.')], { alone: true, words: 'said' }, false],
+    ['nothing where any words will do', both, [], { alone: true, words: 'said' }, false],
+    ['its call twice in silence', both, [made({ a: 1 }), made({ a: 1 })], { alone: true, words: 'said' }, false],
     ['other words where any will do', both, [made({ a: 1 }), said('It is.')], { alone: true, words: 'said' }, true],
     [
       'words where any will do, with an output that it lacks',

@@ -3,7 +3,7 @@ import { agreementFor, DEFAULT_AGREEMENT, type Agreement } from '../../../contra
 import { errsLittle } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { withBranches } from './branching.ts'
-import { LEAST_PREDICTED, withAnyOrder } from './merging.ts'
+import { LEAST_PREDICTED, withAnyOrder, withAnyWords } from './merging.ts'
 import { type Classes, classesOf, type DecisionClass, nameOf, saysBeside } from './classes.ts'
 import {
   type HeldOut,
@@ -167,10 +167,12 @@ function* judgedBest(episodes: readonly Episode[], [first, ...others]: Read, agr
   return best
 }
 
-/** Tries decisions in any order, and with branches, where events do not tell decisions apart. */
+/** Tries any words, any order, and branches, where events do not tell decisions apart. */
 function* judgedMerged(episodes: readonly Episode[], read: PreparedEpisodes, agreement: Agreement): Steps<Judged> {
-  const first = yield* judgedWith(read, agreement)
-  const ordered = withAnyOrder({ prepared: read, byClass: bestOf(first) })
+  const exact = yield* judgedWith(read, agreement)
+  const worded = yield* withAnyWords(episodes, { prepared: read, byClass: bestOf(exact) })
+  const first = worded ? yield* judgedWith(worded, agreement) : exact
+  const ordered = withAnyOrder({ prepared: first.prepared, byClass: bestOf(first) })
   const plain = betterOf(first, ordered && (yield* judgedWith(ordered, agreement)))
   const { prepared } = plain
   const bound = (decision: DecisionClass): number => agreementFor(agreement, nameOf(decision))

@@ -1,5 +1,7 @@
 import { canonicalJson } from '../../../base/json.ts'
-import type { ActionTemplate, ActTemplate, DecisionClass } from './classes.ts'
+import type { Steps } from '../../../base/steps.ts'
+import type { Episode } from '../episode.ts'
+import { type ActionTemplate, type ActTemplate, type DecisionClass, isGiven, saysBeside, withoutWords } from './classes.ts'
 import { type HeldOut, NONE, type PreparedEpisodes } from './judge.ts'
 
 export type JudgedEpisodes = { prepared: PreparedEpisodes; byClass: readonly HeldOut[] }
@@ -34,6 +36,46 @@ export function withMerged(prepared: PreparedEpisodes, all: readonly Merged[]): 
     classes: { classes: [...kept.flatMap((own) => classes[own] ?? []), ...all.map(({ decision }) => decision)], of: merged, refused },
     fair: sources.flatMap((own) => prepared.fair[own] ?? []),
   }
+}
+
+/**
+ * Merges decisions of which any words will do with all that have the same other acts, where events
+ * do not tell them apart: a model that mostly says what it did is silent now and then.
+ */
+export function* withAnyWords(episodes: readonly Episode[], judged: JudgedEpisodes): Steps<PreparedEpisodes | null> {
+  const { classes, of } = judged.prepared.classes
+  const open = unpredicted(judged, () => true)
+  const isOpen = new Set([-1, ...open])
+  const found: Merged[] = []
+  for (const own of open) {
+    yield
+    const said = classes[own]
+    const acts = said && actsBefore(said)
+    const isFree = (index: number): boolean => isOpen.has(of[index] ?? -1) && !found.some(({ members }) => members.includes(index))
+    const members = acts ? [...episodes.keys()].filter((index) => isFree(index) && isTheSame(episodes[index] as Episode, acts)) : []
+    const spoken = members.filter((index) => saysBeside(episodes[index]?.acts ?? []))
+    const among = new Set(members)
+    const group = open.filter((one) => of.every((other, index) => other !== one || among.has(index)))
+    const isMore = members.some((index) => of[index] !== own)
+    if (said && isMore && group.includes(own) && spoken.length > members.length * MOSTLY_SPOKEN)
+      found.push({ group, members, decision: said })
+  }
+  return found.length === 0 ? null : withMerged(judged.prepared, found)
+}
+/** The share of such decisions that have words. Where fewer do, nothing is said. */
+const MOSTLY_SPOKEN = 0.5
+
+/** The acts before any words; null if its words are others, or not the last act. */
+function actsBefore({ acts, terms }: DecisionClass): readonly ActTemplate[] | null {
+  const others = acts.slice(0, -1)
+  return terms.any_words && acts.at(-1)?.kind === 'reply' && others.every(({ kind }) => kind !== 'reply') ? others : null
+}
+
+function isTheSame({ acts, saw }: Episode, templates: readonly ActTemplate[]): boolean {
+  const own = withoutWords(acts)
+  const isNamed =
+    own.length === templates.length && own.every(({ kind, name }, at) => kind === templates[at]?.kind && name === templates[at].name)
+  return isNamed && isGiven({ acts: own, saw, words: 'exact' }, templates)
 }
 
 /** Merges decisions with the same acts in several orders, which events do not tell apart. */

@@ -93,11 +93,12 @@ function fireIn({ programs }: Lesson, { saw }: Episode, fires: Fires): { id: str
 /** Null if the outputs of the decision are for no branch of the sequence, or not known. */
 function agrees(action: Action, { acts, saw }: Episode, replies: Replies): boolean | null {
   const words = wordsFor(action, replies, saw.event)
-  const decided = words === 'none' ? withoutWords(acts) : acts
+  const counted = (all: readonly EpisodeAct[]): readonly EpisodeAct[] => (words === 'exact' ? all : withoutWords(all))
+  const decided = counted(acts)
   const outputs = decided.map(({ output }) => output as Json | undefined)
   const is_any = action.action_type === 'sequence' && action.any_order === true
   const of = (all: readonly EpisodeAct[]): string => {
-    const keys = all.map(({ kind, name, input }) => canonicalJson(words === 'said' && kind === 'reply' ? { kind } : { kind, name, input }))
+    const keys = counted(all).map(({ kind, name, input }) => canonicalJson({ kind, name, input }))
     return (is_any ? keys.sort() : keys).join()
   }
   // The branch of what the log masks is not known.
