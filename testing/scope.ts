@@ -8,7 +8,7 @@ import { deploymentHider } from '../src/base/secrets.ts'
 import { z } from 'zod'
 import type { Agent } from '../src/agent/define-agent.ts'
 import type { EventInput, EventOutcome } from '../src/contract/event-record.ts'
-import type { EntryKind, LogEntry } from '../src/contract/log-entry.ts'
+import type { EntryKind, LogEntry, EntryOf } from '../src/contract/log-entry.ts'
 import type { ContextView, ScopeState } from '../src/contract/scope.ts'
 import { settingsPatch, type SettingsPatch } from '../src/contract/settings/settings.ts'
 import type { Env } from '../src/env.ts'
@@ -35,7 +35,6 @@ export type TestScopeOptions = {
 }
 
 type Call = { tool: string; input: unknown; status: string; output: unknown; error: string | null }
-type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 
 const OUTCOME_MS = 20_000
 const PAGE = 10_000
@@ -142,7 +141,7 @@ export class TestScope {
 
   /** The log, or its entries of one kind, oldest first. */
   async log(): Promise<LogEntry[]>
-  async log<Kind extends EntryKind>(kind: Kind): Promise<Entry<Kind>[]>
+  async log<Kind extends EntryKind>(kind: Kind): Promise<EntryOf<Kind>[]>
   async log(kind?: EntryKind): Promise<LogEntry[]> {
     const found: LogEntry[] = []
     for (;;) {

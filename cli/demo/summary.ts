@@ -1,4 +1,4 @@
-import type { EntryKind, LogEntry } from '../../src/contract/log-entry.ts'
+import type { EntryKind, LogEntry, EntryOf } from '../../src/contract/log-entry.ts'
 import type { ScopeState } from '../../src/contract/scope.ts'
 import { countSample, emptyHistogram, percentiles } from '../../src/reflexes/metrics.ts'
 import type { AuthLog } from './read-log.ts'
@@ -32,8 +32,7 @@ export type DemoOutcome = {
 }
 export type DemoSummary = ReturnType<typeof summarise>
 
-type DemoEntry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
-type Placed<Kind extends EntryKind> = DemoEntry<Kind> & { scope: string }
+type Placed<Kind extends EntryKind> = EntryOf<Kind> & { scope: string }
 
 /**
  * The results of the demo. Counts of events are the scopes' own counters; decisions and durations
@@ -122,7 +121,7 @@ function eventsOf(scopes: readonly ScopeState[], by_reflex: number) {
 }
 
 /** `without_model`: neither a model nor its offline substitute was called. */
-function decisionsOf(by_reflex: number, turns: readonly DemoEntry<'turn-ended'>[]) {
+function decisionsOf(by_reflex: number, turns: readonly EntryOf<'turn-ended'>[]) {
   const decided = turns.filter(({ status }) => status === 'result' || status === 'none')
   const without = decided.filter(({ usage }) => usage.model_calls === 0)
   return {
@@ -134,7 +133,7 @@ function decisionsOf(by_reflex: number, turns: readonly DemoEntry<'turn-ended'>[
 }
 
 /** An unknown price makes the cost unknown, not zero. */
-function modelOf(calls: readonly DemoEntry<'model-called'>[]) {
+function modelOf(calls: readonly EntryOf<'model-called'>[]) {
   const name = calls.at(-1)?.model ?? 'offline'
   const asked = name !== 'offline'
   const costs = calls.map(({ usage }) => usage.cost_usd)
@@ -150,7 +149,7 @@ function modelOf(calls: readonly DemoEntry<'model-called'>[]) {
   }
 }
 
-function statuses(turns: readonly DemoEntry<'turn-ended'>[]) {
+function statuses(turns: readonly EntryOf<'turn-ended'>[]) {
   const ended = { acted: 0, none: 0, failed: 0, other: 0 }
   for (const { status } of turns)
     ended[status === 'result' ? 'acted' : status === 'none' ? 'none' : status === 'failed' || status === 'timeout' ? 'failed' : 'other'] +=
@@ -162,7 +161,7 @@ function statuses(turns: readonly DemoEntry<'turn-ended'>[]) {
  * `passed`: it left the event to the slow path; `troubled`: it failed or was held back. The clock
  * has milliseconds: a run is logged as 0 or 1,000, so the mean says more than the median.
  */
-function reflexFigures(runs: readonly DemoEntry<'reflex-fired' | 'reflex-passed'>[]) {
+function reflexFigures(runs: readonly EntryOf<'reflex-fired' | 'reflex-passed'>[]) {
   const duration_us = emptyHistogram()
   const fuel = emptyHistogram()
   for (const run of runs) {
@@ -208,7 +207,7 @@ const addressesBy = (blocked: readonly Block[], by: DemoDecider): number =>
 const REFUSED = new Set(['refused', 'deny', 'clarify', 'needs_promotion'])
 
 /** Results of proposals, by skill id. Entries that end no proposal are not counted. */
-function skillsOf(entries: readonly DemoEntry<'skill-applied' | 'approval-requested' | 'skill-refused' | 'skill-decided'>[]) {
+function skillsOf(entries: readonly EntryOf<'skill-applied' | 'approval-requested' | 'skill-refused' | 'skill-decided'>[]) {
   return grouped(
     entries.filter((entry) => skillEnd(entry) !== null),
     (entry) => String(entry['skill_id']),

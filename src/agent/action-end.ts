@@ -1,8 +1,8 @@
 import { messageOf } from '../base/error-text.ts'
 import { isPlatformFault } from '../base/faults.ts'
-import type { ActionEnd } from '../contract/log-entry.ts'
+import type { EffectEnd } from '../contract/log-entry.ts'
 
-export type ActionEnding = { status: ActionEnd; error: string | null }
+export type ActionEnding = { status: EffectEnd; error: string | null }
 export const ACTED: ActionEnding = { status: 'ok', error: null }
 export const REUSED: ActionEnding = { status: 'reused', error: null }
 

@@ -4,6 +4,7 @@ import type { Agent, AgentDeps } from './define-agent.ts'
 import { type ToolDefinition, callKeys, shownName } from '../tools/define-tool.ts'
 import { declaredTypes, type DeclaredTypes } from '../events/parse-event.ts'
 import type { Settings } from '../contract/settings/settings.ts'
+import type { RefusedTool } from '../tools/mcp-tools.ts'
 import type { KeyOf } from '../contract/reflex.ts'
 import { tool, type ToolSet } from 'ai'
 
@@ -14,10 +15,9 @@ export type OutsideTools = {
   ready(): Promise<void>
   available(): Tools
   find(name: string): FoundTool | null
-  unavailable?(): UnavailableTool[]
+  /** Each is a declared tool, or an MCP server by `mcp.NAME`. */
+  unavailable?(): RefusedTool[]
 }
-/** A declared tool, or an MCP server by `mcp.NAME`, and why it cannot be called. */
-type UnavailableTool = { name: string; reason: string }
 type Granted = {
   own: Tools
   allowed: readonly string[]
@@ -50,7 +50,7 @@ export class Toolbox {
     await this.#parts.outside.ready()
   }
 
-  get unavailable(): readonly UnavailableTool[] {
+  get unavailable(): readonly RefusedTool[] {
     const hidden = Array.from(this.#granted().hidden, ([name, reason]) => ({ name, reason }))
     return [...(this.#parts.outside.unavailable?.() ?? []), ...hidden]
   }

@@ -188,10 +188,10 @@ export type EntryBody =
       reflex_id: string
       version: number
       action_type: Action['action_type']
-      status: ActionEnd
+      status: EffectEnd
       error: string | null
       /** The acts of a sequence that were begun, in their order. */
-      acts?: { action_type: Action['action_type']; status: ActionEnd }[]
+      acts?: { action_type: Action['action_type']; status: EffectEnd }[]
     }
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
   | ({ kind: 'turn-cancelled'; turn_id: string; reason: string } & Requested)
@@ -244,7 +244,6 @@ export type PassReason =
   | 'uncertified'
   | 'fuel'
   | 'too_large'
-export type ActionEnd = 'ok' | 'failed' | 'unknown' | 'reused'
 
 /** Kinds of entries of skill sessions, which define their fields. */
 export const skillEntryKinds = [
@@ -272,3 +271,6 @@ export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent' | 'reflex' | '
 export type LogEntry = { seq: number; at: string } & EntryHead & EntryBody
 export type NewEntry = EntryHead & EntryBody
 export type EntryKind = EntryBody['kind']
+export type EntryOf<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
+/** A run of a reflex. */
+export type ReflexEntry = EntryOf<'reflex-fired' | 'reflex-passed'>

@@ -35,7 +35,7 @@ export type Applied = { decision: ReactionDecision; row: ArrivedEvent; fired_seq
 
 type DecidedEvent = { seq: number; scope: string; id: string; trace_id: string }
 /** A call of a tool that undoes calls of another one. */
-type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
+export type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 /** `waits`: it cannot decide now. */
 type AskedOnce = { waits: boolean; decided: Decided | null; usage: Usage }
 /** A notice of what happened, with its time in ms. */

@@ -1,4 +1,4 @@
-import type { LogEntry } from '../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../contract/log-entry.ts'
 import type { LogRange, OfTrace, RangeRecording, TraceRecording } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
 import { JsonText } from '../base/json-lines.ts'
@@ -170,7 +170,7 @@ function isComplete(entries: readonly LogEntry[]): boolean {
 const basisNamed = (entry: LogEntry): string[] => ('basis' in entry && typeof entry.basis === 'string' ? [entry.basis] : [])
 
 /** The events of a turn, and the newest of its context. */
-const newestSeen = ({ considered, saw }: Extract<LogEntry, { kind: 'turn-started' }>): [number, number][] => [
+const newestSeen = ({ considered, saw }: EntryOf<'turn-started'>): [number, number][] => [
   ...considered,
   ...toRanges(placesIn(saw.seqs).slice(-RECENT_EVENTS)),
 ]

@@ -1,7 +1,7 @@
 import { atOnce, type Steps } from '../base/steps.ts'
 import { messageOf, stackOf } from '../base/error-text.ts'
 import type { Action, Permission, Permitted } from '../contract/action.ts'
-import type { LogEntry } from '../contract/log-entry.ts'
+import type { EntryOf } from '../contract/log-entry.ts'
 import { type ReflexReference, type ReflexVersion, type ReflexRun } from '../contract/reflex.ts'
 import { type DecisionContext, relevant, type Filter } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
@@ -67,7 +67,7 @@ export type ReflexSituation = {
   fuel: number
 }
 
-type Reason = Extract<LogEntry, { kind: 'reflex-passed' }>['reason']
+type Reason = EntryOf<'reflex-passed'>['reason']
 /** A reflex that fired. `reused`: its key was carried out before, so the action does not run. */
 export type Fire = { version: ReflexVersion; action: Action; permitted: Permitted; reused: boolean }
 /** A reflex and one event: it fired, passed, or did not run (`ran` is null). */

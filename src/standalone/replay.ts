@@ -3,7 +3,7 @@ import { buildRegistry } from '../agent/registry.ts'
 import { wrapped } from '../agent/wrapped.ts'
 import { unboundedComputing } from '../base/computing.ts'
 import { hashJson, type JsonFields } from '../base/json.ts'
-import type { LogEntry } from '../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../contract/log-entry.ts'
 import { fromZod } from '../contract/problem.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { RECORDING_SCHEMA, type ReplayReport } from '../features/replay/contract/replay.ts'
@@ -21,7 +21,6 @@ import type { StandaloneRow } from './rows.ts'
 
 export type { Recording, ReplayReport }
 
-type Started = Extract<LogEntry, { kind: 'turn-started' }>
 type AskedRow = StandaloneRow & { turn_id: string; prompt: string[]; request: string }
 
 const isAsked = (row: StandaloneRow): row is AskedRow => row.kind === 'turn-asked'
@@ -61,7 +60,7 @@ function lastEnds(entries: readonly LogEntry[]): LogEntry[] {
 }
 
 /** The calls of the user's agent are the events of the turn. */
-function considering(started: Started, asked: readonly AskedRow[]): Started {
+function considering(started: EntryOf<'turn-started'>, asked: readonly AskedRow[]): EntryOf<'turn-started'> {
   const seqs = asked.filter(({ turn_id }) => turn_id === started.turn_id).map(({ seq }): [number, number] => [seq, seq])
   return { ...started, considered: seqs, saw: { ...started.saw, seqs, count: seqs.length } }
 }

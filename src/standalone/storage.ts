@@ -1,11 +1,8 @@
 import type { Json } from '../base/json.ts'
-import type { SkillState } from '../contract/skill.ts'
-import type { Manifest } from '../skills/manifest/manifest.ts'
+import type { FoundSkill } from '../skills/manifest/manifest.ts'
 import type { Journal, JournalEntry, Phase, StepEnd } from '../skills/runner/ports.ts'
 import type { ApprovedRun, RunEnd, RunRecord, RunsPort, SkillUsage } from '../skills/session/ports.ts'
 import { memoryLog, memoryRows, type LogStore, type Rows } from './rows.ts'
-
-export type StoredSkill = { manifest: Manifest; state: SkillState }
 
 export type OutputStore = { get(key: string): Promise<Json | undefined>; put(key: string, output: Json): Promise<void> }
 
@@ -38,7 +35,7 @@ export type ApprovalStore = {
 
 /** State outside of a scope: in memory, or in a file with `reflex-agents/wrap/node`. */
 export type Storage = {
-  skills: { all(): readonly StoredSkill[]; put(skill: StoredSkill): void }
+  skills: { all(): readonly FoundSkill[]; put(skill: FoundSkill): void }
   journal: JournalStore
   runs: RunStore
   outputs: OutputStore
@@ -58,7 +55,7 @@ type Approval = { run: ApprovedRun; approved: boolean }
 export function storageOver(rows: Rows, log: LogStore, close: () => void = () => {}): Storage {
   return {
     skills: {
-      all: () => rows.all<StoredSkill>('skill'),
+      all: () => rows.all<FoundSkill>('skill'),
       put: (skill) => rows.put('skill', `${skill.manifest.id}@${skill.manifest.version}`, skill),
     },
     journal: journalOver(rows),

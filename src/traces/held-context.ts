@@ -1,4 +1,4 @@
-import type { LogEntry } from '../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../contract/log-entry.ts'
 import { placesIn } from './ranges.ts'
 
 /** True if the entry has the whole context of its moment. */
@@ -12,7 +12,6 @@ export type Held = {
   turns: Map<string, EntryOf<'turn-started'>>
 }
 export type Places = ReadonlyMap<string, number>
-type EntryOf<Kind extends LogEntry['kind']> = Extract<LogEntry, { kind: Kind }>
 type Changes = { [Kind in LogEntry['kind']]?: (held: Held, entry: EntryOf<Kind>, places: number[]) => void }
 
 /** The effect of entries on the context. `places` are the places of the entry's events. */

@@ -1,4 +1,4 @@
-import type { LogEntry } from '../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../contract/log-entry.ts'
 
 /**
  * The run of a message, as the log of its scope has it. A2A, AG-UI and the AI SDK render it, each
@@ -24,7 +24,7 @@ export type LoggedProposal = Base & {
 type LoggedRunEnd = Base & { kind: 'run-ended'; status: unknown }
 
 /** An entry about a message, a turn or a run that its sender may see, with typed fields. */
-export type MessageEntry = Extract<LogEntry, { kind: Typed }> | LoggedApproval | LoggedDecision | LoggedProposal | LoggedRunEnd
+export type MessageEntry = EntryOf<Typed> | LoggedApproval | LoggedDecision | LoggedProposal | LoggedRunEnd
 
 /** Null for an entry that a protocol of messages does not show. */
 export function messageEntry(entry: LogEntry): MessageEntry | null {
@@ -67,7 +67,7 @@ function verdictOf(decision: unknown): Pick<LoggedProposal, 'verdict' | 'reason'
 }
 
 export type MessageRun = {
-  replies: Extract<LogEntry, { kind: 'reply-sent' }>[]
+  replies: EntryOf<'reply-sent'>[]
   /** The approval that the run waits for. */
   approval: LoggedApproval | null
   /** The proposal that lacks inputs, if no later one replaced it. */

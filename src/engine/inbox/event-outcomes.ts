@@ -1,7 +1,7 @@
 import type { EventRecord, Outcome, EventOutcome, Waiting } from '../../contract/event-record.ts'
 import { byteLength } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../../contract/log-entry.ts'
 import type { EventsAsked, Page } from '../../contract/scope-api.ts'
 import type { Database } from '../../kernel/unit.ts'
 import type { InboxView, OpenEvent } from './view.ts'
@@ -128,20 +128,14 @@ function withDecision(outcome: Outcome | null, entryAt: EntryAt): Outcome | null
   return { ...outcome, stack: entry.stack }
 }
 
-const answerOf = ({
-  model,
-  answered_by,
-  answers,
-  middle,
-  usage: { input_tokens, output_tokens },
-}: Extract<LogEntry, { kind: 'decision-made' }>) => ({
+const answerOf = ({ model, answered_by, answers, middle, usage: { input_tokens, output_tokens } }: EntryOf<'decision-made'>) => ({
   model: answered_by ?? model,
   ...(answers && { answers }),
   ...(middle?.action && { action: middle.action }),
   usage: { input_tokens, output_tokens },
 })
 
-const decisionOf = ({ result, failed_calls, failed_runs }: Extract<LogEntry, { kind: 'turn-ended' }>) => ({
+const decisionOf = ({ result, failed_calls, failed_runs }: EntryOf<'turn-ended'>) => ({
   result,
   ...(failed_calls && { failed_calls }),
   ...(failed_runs && { failed_runs }),

@@ -3,21 +3,19 @@ import type { EventRecord } from '../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../contract/scope.ts'
 import type { UnitOfWork } from '../../kernel/unit.ts'
-import type { ArchiveLink } from '../../base/archive-file.ts'
+import type { ArchiveKind, ArchiveLink } from '../../base/archive-file.ts'
 import type { Log } from './log.ts'
 import { entryFilter } from './search.ts'
 
-/** Tables of a scope whose old rows an archive keeps. */
-export type Kept = 'log' | 'events' | 'parts'
-type Wanted = { ids: readonly string[]; ranges?: readonly [number, number][] }
-type Found<Row> = { rows: Row[]; complete: boolean }
+export type WantedRows = { ids: readonly string[]; ranges?: readonly [number, number][] }
+export type FoundRows<Row> = { rows: Row[]; complete: boolean }
 
 /** Reads the rows of a scope that an archive has. */
 export type Archived = {
   /** A page that begins in the archive; null if the scope itself has all of these entries. */
   log(after: number, limit: number, before: number, only: LogFilter): Promise<LogRead | null>
   event(id: string): Promise<Result<{ record: EventRecord | null }>>
-  search<Row>(kind: Kept, wanted: Wanted, isWanted: (row: Row) => boolean): Promise<Found<Row>>
+  search<Row>(kind: ArchiveKind, wanted: WantedRows, isWanted: (row: Row) => boolean): Promise<FoundRows<Row>>
   files(after: number, limit: number): ArchivedFile[]
   /** The file that has this entry, with the links of its rows; null without one. */
   linked(seq: number): Promise<LinkedFile | null>
@@ -54,7 +52,7 @@ export class Past {
   }
 
   /** Searches the archive alone. Not complete if it cannot be read, or too much of it fits. */
-  async search<Row>(kind: Kept, wanted: Wanted, isWanted: (row: Row) => boolean): Promise<Found<Row>> {
+  async search<Row>(kind: ArchiveKind, wanted: WantedRows, isWanted: (row: Row) => boolean): Promise<FoundRows<Row>> {
     return this.#archived?.search(kind, wanted, isWanted) ?? { rows: [], complete: true }
   }
 

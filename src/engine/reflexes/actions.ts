@@ -3,7 +3,7 @@ import { sequenceKey } from '../effects/effect-journal.ts'
 import { v7 as uuidv7 } from 'uuid'
 import { actsIn, type Action, type LaneWork } from '../../contract/action.ts'
 import type { Json } from '../../base/json.ts'
-import type { ActionEnd, EntryHead } from '../../contract/log-entry.ts'
+import type { EffectEnd, EntryHead } from '../../contract/log-entry.ts'
 import { signsOf } from '../../evidence/branches.ts'
 import type { Risk } from '../../contract/risk.ts'
 import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
@@ -42,7 +42,7 @@ export type LaneAction = {
  * `asks`: a person was asked. `answered`: the id of what an earlier attempt on the event did, which
  * answered it.
  */
-export type DoneAct = { action_type: Action['action_type']; status: ActionEnd; output?: Json | undefined; asks?: true; answered?: string }
+export type DoneAct = { action_type: Action['action_type']; status: EffectEnd; output?: Json | undefined; asks?: true; answered?: string }
 
 type ActionsParts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
 

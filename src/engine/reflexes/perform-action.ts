@@ -1,5 +1,5 @@
 import type { Outcome } from '../../contract/event-record.ts'
-import type { ActionEnd, LogEntry } from '../../contract/log-entry.ts'
+import type { EffectEnd, EntryOf } from '../../contract/log-entry.ts'
 import { endOfFailure, REUSED } from '../../agent/action-end.ts'
 import { noSlowPath } from '../../agent/define-agent.ts'
 import type { Unit } from '../../kernel/unit.ts'
@@ -10,8 +10,6 @@ import { eventOf, performAct, type Performed } from './perform-act.ts'
 import { outputsOf, ownerOf, performSequence, told, type SequenceParts } from './perform-sequence.ts'
 import { actsOnPath } from '../../reflexes/sequence.ts'
 import { isDecisionId } from '../../contract/reflex.ts'
-
-type Of<Kind extends LogEntry['kind']> = Extract<LogEntry, { kind: Kind }>
 
 /** Maximum number of skill plans that run concurrently, at most one per skill. */
 const PLANS_AT_ONCE = 5
@@ -103,7 +101,7 @@ function isReleased(unit: Unit, payload: LaneAction, parts: PerformActionParts):
 }
 
 /** The acts of a sequence that were begun; the last one ended as `status` if it failed. */
-function actsOf({ payload }: Job<LaneAction>, status: ActionEnd | null): Pick<Of<'action-ended'>, 'acts'> {
+function actsOf({ payload }: Job<LaneAction>, status: EffectEnd | null): Pick<EntryOf<'action-ended'>, 'acts'> {
   const { work, done = [] } = payload
   if (work.kind !== 'sequence') return {}
   const failed = status === null ? undefined : actsOnPath(work, outputsOf(done))?.[done.length]

@@ -3,7 +3,7 @@ import { byteLength } from '../../base/json.ts'
 import { isFields } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Outcome } from '../../contract/event-record.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
+import type { ReflexEntry } from '../../contract/log-entry.ts'
 import { type Decision, type ReflexRecording, actsOf } from '../../contract/reflex.ts'
 import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agent/define-agent.ts'
@@ -31,7 +31,6 @@ type ReactionRow = {
   chain_seq: number | null
 }
 /** The entry of a reflex that ran, or was held back, on an event. */
-export type RanEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 type Seen = Pick<ReactionRow, 'seq' | 'payload' | 'accepted_at' | 'outcome'>
 type Counted = { at: number; type: string; source: string }
 type Span = { since: number; after: number; limit: number }
@@ -86,7 +85,7 @@ export class Recordings {
   }
 
   /** An event, and what the chain logged about it. Null if a filter left it out, or it is gone. */
-  of(id: string): { recording: ReflexRecording; ran: RanEntry[] } | null {
+  of(id: string): { recording: ReflexRecording; ran: ReflexEntry[] } | null {
     const sql = `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events WHERE id = ? AND status <> 'ignored'`
     const row = this.#parts.database.first<ReactionRow>(sql, id)
     if (!row) return null
@@ -149,7 +148,7 @@ export class Recordings {
     return null
   }
 
-  *#ran(id: string, chain_seq: number): Iterable<RanEntry> {
+  *#ran(id: string, chain_seq: number): Iterable<ReflexEntry> {
     for (const entry of this.#parts.log.entries(chain_seq, MOST_ENTRIES)) {
       const ran = entry.kind === 'reflex-fired' || entry.kind === 'reflex-passed'
       if (ran && entry.event_ids[0] === id) yield entry

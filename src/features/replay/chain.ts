@@ -16,7 +16,7 @@ import { Toolbox } from '../../agent/toolbox.ts'
 import type { Steps } from '../../base/steps.ts'
 import type { Action } from '../../contract/action.ts'
 import { isAnsweredBeside } from '../../contract/model-asked.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
+import type { LogEntry, EntryOf, ReflexEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { DecisionContext, relevant, type Filter } from '../../core/decision-context.ts'
 import type { Event } from '../../core/event.ts'
@@ -24,12 +24,11 @@ import { ContextJson } from '../../reflexes/context/context-json.ts'
 import { emptyTrial } from '../../reflexes/promotion.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { HIDDEN_ERROR } from '../../reflexes/run-reflex.ts'
-import { ownTools, contextsOf, fuelLeft, linkOf, recordedHistory, recordedTools, showRecorded, type ReflexEntry } from './recorded-chain.ts'
+import { ownTools, contextsOf, fuelLeft, linkOf, recordedHistory, recordedTools, showRecorded } from './recorded-chain.ts'
 import { asRecorded, type Around } from './given.ts'
 import { differences, Unrecorded, type Comparison } from './report.ts'
 
-type Accepted = Extract<LogEntry, { kind: 'event-accepted' }>
-type Perceiving = { accepted: Accepted; perceived: Perceived; steps: ReflexEntry[]; settings: Settings }
+type Perceiving = { accepted: EntryOf<'event-accepted'>; perceived: Perceived; steps: ReflexEntry[]; settings: Settings }
 
 /** The fire of a reflex that acted, by what the replay decided. `entry` records it. */
 export type Acted = { fire: Fire; event: Event; settings: Settings; entry: LogEntry }
@@ -212,7 +211,7 @@ type Outcome = { action: Action | null; reused: boolean; reason: string; error: 
 function compareSteps(
   recorded: readonly ReflexEntry[],
   replayed: readonly ReflexStep[],
-  { comparison, clean, accepted }: { comparison: Comparison; clean: (value: unknown) => unknown; accepted: Accepted },
+  { comparison, clean, accepted }: { comparison: Comparison; clean: (value: unknown) => unknown; accepted: EntryOf<'event-accepted'> },
 ): void {
   const contexts = contextsOf(recorded)
   const left = new Map(replayed.map((step) => [nameOf({ ...step, reflex_id: step.id }), step]))

@@ -1,6 +1,6 @@
 import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import type { Arrival, InFlight } from '../../contract/event-record.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
+import type { EntryOf, ReflexEntry } from '../../contract/log-entry.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
 import type { ReactionDecision, ChainLink } from '../../reflexes/decide.ts'
 import type { ReflexHistory } from '../../reflexes/history.ts'
@@ -10,10 +10,8 @@ import type { Basis, RecordedEvent, RecordedProgram } from './recording.ts'
 import { Unrecorded, type Comparison } from './report.ts'
 import type { ReplayHost, Source } from './source.ts'
 
-type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
-type TurnStarted = Extract<LogEntry, { kind: 'turn-started' }>
 /** An accepted event, and the entries of the reflexes that ran on it. */
-export type GivenEvent = { accepted: Extract<LogEntry, { kind: 'event-accepted' }>; event: RecordedEvent; steps: readonly ReflexEntry[] }
+export type GivenEvent = { accepted: EntryOf<'event-accepted'>; event: RecordedEvent; steps: readonly ReflexEntry[] }
 
 /** The changes that earlier decisions, decided otherwise, make to the inputs of later ones. */
 export type Departures = {
@@ -26,13 +24,13 @@ export type Departures = {
   /** Notes a decision. `recorded` is the filters' verdict, `before` gives recorded histories. */
   decided: (judged: GivenEvent, decision: ReactionDecision, recorded: { perceived: string; before: (who: string) => ReflexHistory }) => void
   /** The turn that an event would meet, or null. A text says why it is unknown. */
-  met: (judged: GivenEvent, started: TurnStarted | undefined) => InFlight | string | null
+  met: (judged: GivenEvent, started: EntryOf<'turn-started'> | undefined) => InFlight | string | null
   /** Notes what the overlap policy did with an event that waits for a turn in both worlds. */
   arrived: (judged: GivenEvent, arrivals: { recorded: Arrival; replayed: Arrival }) => void
   /** Why a turn would have had another time, null if it would not. */
-  moved: (started: TurnStarted) => string | null
+  moved: (started: EntryOf<'turn-started'>) => string | null
   /** The turn as it would have started, or null. */
-  turn: (started: TurnStarted) => TurnStarted | null
+  turn: (started: EntryOf<'turn-started'>) => EntryOf<'turn-started'> | null
 }
 
 /** All that a replay decides with. Another replay of the same recording may exchange a part. */

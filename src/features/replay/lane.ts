@@ -1,7 +1,7 @@
 import { Toolbox } from '../../agent/toolbox.ts'
 import { isMask } from '../../traces/redact.ts'
 import { asJson, isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import {
   ACTED,
@@ -28,8 +28,7 @@ import { anchorsTouched } from '../../tools/define-tool.ts'
 import { Unrecorded } from './report.ts'
 import type { Sessions } from './skills/sessions.ts'
 
-type ActionEnded = Extract<LogEntry, { kind: 'action-ended' }>
-type Doing = Acted & { ended: ActionEnded; clean: (value: unknown) => unknown }
+type Doing = Acted & { ended: EntryOf<'action-ended'>; clean: (value: unknown) => unknown }
 
 /** The attempts of an action, as in the live lane. */
 const MOST_ATTEMPTS = 5

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { OutsideTools } from '../../agent/toolbox.ts'
 import { isJsonFields } from '../../base/json.ts'
-import type { LogEntry, PassReason } from '../../contract/log-entry.ts'
+import type { PassReason, ReflexEntry } from '../../contract/log-entry.ts'
 import { agentOwner, type ReflexReference, type ReflexVersion } from '../../contract/reflex.ts'
 import { ContextJson, type ShownContext } from '../../reflexes/context/context-json.ts'
 import { FUEL_PER_BATCH, FUEL_PER_RUN, type ChainLink } from '../../reflexes/decide.ts'
@@ -11,8 +11,6 @@ import { defineTool } from '../../tools/define-tool.ts'
 import type { Given } from './given.ts'
 import { Unrecorded } from './report.ts'
 import { marketToolNames } from '../../contract/genesis.ts'
-
-export type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 
 /**
  * The contexts that reflexes were shown, by hash: an entry does not repeat the context of another.

@@ -2,14 +2,14 @@ import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Conten
 import { errorOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import { canonicalJson } from '../../base/json.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
+import type { EntryOf } from '../../contract/log-entry.ts'
 import { requestOf } from '../../models/model-call.ts'
 import { streamOf } from '../../models/offline-model.ts'
 import { partHash } from '../../traces/ids.ts'
 import { Unrecorded, type Comparison } from './report.ts'
 import type { Source } from './source.ts'
 
-export type ModelCalled = Extract<LogEntry, { kind: 'model-called' }>
+export type ModelCalled = EntryOf<'model-called'>
 /** A changed model, or answers to changed prompts. `ask` is null if nobody may be asked. */
 export type Live = {
   name: string | null

@@ -1,5 +1,5 @@
 import { equivalenceOf, type ReplayReport, type ReplaySide } from './contract/replay.ts'
-import type { Usage, LogEntry, EntryKind } from '../../contract/log-entry.ts'
+import type { Usage, LogEntry, EntryKind, EntryOf } from '../../contract/log-entry.ts'
 import { replayChains, type Acted, type Chains } from './chain.ts'
 import { replayActions } from './lane.ts'
 import { asRecorded, type Around } from './given.ts'
@@ -90,14 +90,13 @@ function reasonOf(
   return calls.has(parent_id ?? '') ? 'a request from outside called it' : 'no replayed decision led to it'
 }
 
-type DecisionMade = Extract<LogEntry, { kind: 'decision-made' }>
-type Middle = NonNullable<DecisionMade['middle']>
+type Middle = NonNullable<EntryOf<'decision-made'>['middle']>
 
 /**
  * Compares which requests for a decision are left to the decision model. Its answers are those that
  * were recorded. Returns the calls that would not have been made.
  */
-function replayAsked({ source, comparison }: Around, { acted, decided }: Chains): DecisionMade[] {
+function replayAsked({ source, comparison }: Around, { acted, decided }: Chains): EntryOf<'decision-made'>[] {
   return source.entriesOf('decision-made').filter((made) => {
     const [id = ''] = made.event_ids
     if (made.middle) return false
@@ -157,7 +156,7 @@ type Judging = {
   settings: Settings
   setting: DecisionModelSetting
   middle: Middle
-  answers: NonNullable<DecisionMade['answers']>
+  answers: NonNullable<EntryOf<'decision-made'>['answers']>
 }
 
 function judgeAgain(

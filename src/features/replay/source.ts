@@ -1,7 +1,7 @@
 import type { Computing } from '../../base/computing.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
 import { maskOnce, redactor, type TextMask } from '../../traces/redact.ts'
-import type { EntryKind, LogEntry, SkillEntryKind } from '../../contract/log-entry.ts'
+import type { EntryKind, LogEntry, SkillEntryKind, EntryOf } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Sandbox } from '../../reflexes/sandbox.ts'
 import type { RecordedEvent, Recording } from './recording.ts'
@@ -25,8 +25,8 @@ export const cleanerOf =
     return (value) => hide(masked(value))
   }
 
-export type EffectEnded = Extract<LogEntry, { kind: 'effect-ended' }>
-export type SkillEntry = Extract<LogEntry, { kind: SkillEntryKind }>
+export type EffectEnded = EntryOf<'effect-ended'>
+export type SkillEntry = EntryOf<SkillEntryKind>
 
 /** Dry turns changed nothing, so that a replay leaves out them and what they asked and read. */
 function withoutDryTurns(entries: readonly LogEntry[]): LogEntry[] {
@@ -55,11 +55,11 @@ export class Source {
     this.#by_seq = new Map(recording.events.map((one) => [one.seq, one]))
   }
 
-  entriesOf<Kind extends EntryKind>(...kinds: Kind[]): readonly Extract<LogEntry, { kind: Kind }>[] {
+  entriesOf<Kind extends EntryKind>(...kinds: Kind[]): readonly EntryOf<Kind>[] {
     const key = kinds.join()
     const found = this.#of_kinds.get(key) ?? this.recording.entries.filter(({ kind }) => kinds.some((one) => one === kind))
     this.#of_kinds.set(key, found)
-    return found as readonly Extract<LogEntry, { kind: Kind }>[]
+    return found as readonly EntryOf<Kind>[]
   }
 
   /** Entries of skill sessions, which define their fields. */

@@ -4,7 +4,7 @@ import type { Agent, AgentDeps } from '../../agent/define-agent.ts'
 import { FailedCalls, endingOf, endingOfError, endingWithCalls, type TurnEnding, resultOf } from '../../agent/turn-ending.ts'
 import { toolSet, Toolbox } from '../../agent/toolbox.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
-import type { LogEntry, TurnEnd } from '../../contract/log-entry.ts'
+import type { TurnEnd, EntryOf } from '../../contract/log-entry.ts'
 import type { Act } from '../../contract/reflex.ts'
 import { DecisionContext } from '../../core/decision-context.ts'
 import type { Around } from './given.ts'
@@ -15,9 +15,13 @@ import { Unrecorded } from './report.ts'
 import type { Source } from './source.ts'
 import type { Sessions } from './skills/sessions.ts'
 
-type Started = Extract<LogEntry, { kind: 'turn-started' }>
-type Ended = Extract<LogEntry, { kind: 'turn-ended' }>
-type Recorded = { started: Started; ended: Ended; basis: Basis; context: DecisionContext; now: () => number }
+type Recorded = {
+  started: EntryOf<'turn-started'>
+  ended: EntryOf<'turn-ended'>
+  basis: Basis
+  context: DecisionContext
+  now: () => number
+}
 
 /** Ends that the trigger decides. Others come from outside, such as a cancellation or a crash. */
 const DECIDED: ReadonlySet<TurnEnd> = new Set(['result', 'none', 'failed'])
@@ -54,19 +58,19 @@ function save(saved: Saved, { effects, calls }: { effects: RecordedEffects; call
 }
 
 /** The report of a turn that would not start: its calls and effects would not exist. */
-function notStarted(turn: Started, { source, comparison }: Around) {
+function notStarted(turn: EntryOf<'turn-started'>, { source, comparison }: Around) {
   const effects = new RecordedEffects(source, turn, { offered: [], comparison, clean: (value) => value, exact: true })
   effects.compareUnused()
   return { effects, calls: callsOf(turn, source) }
 }
 
-const callsOf = ({ turn_id }: Started, source: Source): ModelCalled[] =>
+const callsOf = ({ turn_id }: EntryOf<'turn-started'>, source: Source): ModelCalled[] =>
   source.entriesOf('model-called').filter((call) => call.turn_id === turn_id)
 
 /** Model calls, the number of effects, and their time, that were recorded and not repeated. */
 type Saved = { effects: number; calls: ModelCalled[]; duration_ms: number }
 
-function recordedTurn(started: Started, { source, given }: Around): Recorded {
+function recordedTurn(started: EntryOf<'turn-started'>, { source, given }: Around): Recorded {
   const { turn_id, saw, since } = started
   const ended = source.entriesOf('turn-ended').find((entry) => entry.turn_id === turn_id)
   if (!ended) throw new Unrecorded('the turn had not ended when it was exported')
@@ -87,7 +91,7 @@ function recordedTurn(started: Started, { source, given }: Around): Recorded {
   }
 }
 
-const eventsIn = (seqs: Started['considered'], source: Source) =>
+const eventsIn = (seqs: EntryOf<'turn-started'>['considered'], source: Source) =>
   seqs.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => eventAt(first + index, source)))
 
 function eventAt(seq: number, source: Source) {
@@ -161,7 +165,7 @@ async function endOf(
   }
 }
 
-type Outcome = Pick<Ended, 'status' | 'result' | 'error' | 'acts' | 'scratch'>
+type Outcome = Pick<EntryOf<'turn-ended'>, 'status' | 'result' | 'error' | 'acts' | 'scratch'>
 
 /** Calls are compared by their inputs; only a turn that ends well writes its scratch. */
 function outcomeOf({ status, result, error, acts, scratch }: Outcome & { failed_calls?: FailedCall[] }): object {

@@ -1,11 +1,9 @@
-import type { SkillState } from '../../contract/skill.ts'
 import { isCompatible, type Place } from '../manifest/compat.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { holdsKeyword } from '../manifest/names.ts'
-import type { Compat, Manifest } from '../manifest/manifest.ts'
+import type { Compat, FoundSkill, Manifest } from '../manifest/manifest.ts'
 import { wordsOf, type Cues } from './score.ts'
 
-export type IndexedSkill = { manifest: Manifest; state: SkillState }
 export type SkillQuery = { text: string; goal_labels: readonly string[]; entity_types: readonly string[]; compat: Place }
 
 type Bucket = {
@@ -25,7 +23,7 @@ export class SkillIndex {
   readonly #buckets = new Map<string | null, Map<string, Bucket>>()
   readonly size: number
 
-  constructor(skills: readonly IndexedSkill[]) {
+  constructor(skills: readonly FoundSkill[]) {
     const active = skills.filter(({ state }) => state === 'active')
     for (const { manifest } of active) this.#add(manifest)
     this.size = active.length

@@ -4,6 +4,7 @@ import { jsonHash } from '../../base/hash.ts'
 import { checkJson, type FieldError } from '../../base/check-json.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { fromZod } from '../../contract/problem.ts'
+import type { SkillState } from '../../contract/skill.ts'
 import { tokensOf, blackboardPath, description, expressionText, label, reference, slotName, toolName } from './names.ts'
 import { skillId, skillVersion } from '../../contract/skill-names.ts'
 
@@ -210,6 +211,7 @@ export const manifestSchema = z.strictObject({
   provenance: provenance.prefault({}).describe('Where a mined skill comes from.'),
 })
 export type Manifest = z.infer<typeof manifestSchema>
+export type FoundSkill = { manifest: Manifest; state: SkillState }
 
 const MANIFEST_BYTES = 128_000
 

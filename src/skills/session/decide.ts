@@ -5,13 +5,13 @@ import type { GateDecision, GateRequest, Need } from '../gate/decision.ts'
 import { decide } from '../gate/gate.ts'
 import { maskOf, type SecretMask } from '../gate/mask.ts'
 import { isRefused } from '../manifest/compat.ts'
-import type { Manifest } from '../manifest/manifest.ts'
+import type { Manifest, FoundSkill } from '../manifest/manifest.ts'
 import { anchorsOf, compilePlan, type Planned } from '../plan/compile.ts'
 import { bindInputs } from '../plan/blackboard.ts'
 import { fillSlots } from '../plan/slots.ts'
 import type { Probes } from '../cel/expression.ts'
 import type { SessionContext } from './context.ts'
-import type { ApprovedRun, FoundSkill, Parked, ParkedRun, PolicyMode, ProposalRequest, SkillUsage } from './ports.ts'
+import type { ApprovedRun, Parked, ParkedRun, PolicyMode, ProposalRequest, SkillUsage } from './ports.ts'
 
 export type Case = {
   proposal_id: string

@@ -1,18 +1,15 @@
 import type { Result } from '../../base/result.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { ControlPlaneVerdict, PolicyQuestion } from '../../contract/policy.ts'
-import type { SkillState } from '../../contract/skill.ts'
 import type { SkillIndex } from '../bulletin/skill-index.ts'
 import type { Probes } from '../cel/expression.ts'
 import type { GateRequest } from '../gate/decision.ts'
-import type { Manifest } from '../manifest/manifest.ts'
+import type { FoundSkill } from '../manifest/manifest.ts'
 import type { Blackboard } from '../plan/blackboard.ts'
 import type { Planned } from '../plan/compile.ts'
 import type { ParseRequest } from '../plan/slots.ts'
 import type { Journal, RunnerPorts, RunStatus } from '../runner/ports.ts'
 import type { DecisionReport, ProposalResult } from './result.ts'
-
-export type FoundSkill = { manifest: Manifest; state: SkillState }
 
 /** `running` counts the runs that have begun and not ended, lost ones included. */
 export type SkillUsage = { last_run_at: number | null; running: number }

@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
 import type { DecisionMade } from '../../features/decisions/contract/entry.ts'
-import type { EntryHead, EntryKind, LogEntry, NewEntry, SkillEntryKind } from '../../contract/log-entry.ts'
+import type { EntryHead, EntryKind, NewEntry, SkillEntryKind, EntryOf } from '../../contract/log-entry.ts'
 import type { Family } from '../../features/statistics/contract/statistics.ts'
 import type { SpanKind } from '../../contract/reports/trace.ts'
 import type { NoticeType } from '../../features/notices/contract/setting.ts'
@@ -9,8 +9,8 @@ import type { Counts } from './counts.ts'
 
 /** The fields of a session's entries are as the session writes them. */
 export type TypedSkillEntry = EntryHead & { readonly kind: SkillEntryKind } & Readonly<Record<string, unknown>>
-export type EntryOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? TypedSkillEntry : Extract<NewEntry, { kind: Kind }>
-type LoggedOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? TypedSkillEntry : Extract<LogEntry, { kind: Kind }>
+export type NewEntryOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? TypedSkillEntry : Extract<NewEntry, { kind: Kind }>
+type LoggedOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? TypedSkillEntry : EntryOf<Kind>
 
 /** A notice that an entry calls for. */
 export type FoundNotice = { type: NoticeType; data: Record<string, Json> }
@@ -23,8 +23,8 @@ type KindOf<Kind extends EntryKind> = {
   means: string
   span: SpanKind
   said: (entry: LoggedOf<Kind>, scope: string) => SpanText
-  counts?: (entry: EntryOf<Kind>, tally: Tally) => void
-  notices?: { [Type in NoticeType]?: (entry: EntryOf<Kind>) => FoundNotice['data'] | null }
+  counts?: (entry: NewEntryOf<Kind>, tally: Tally) => void
+  notices?: { [Type in NoticeType]?: (entry: NewEntryOf<Kind>) => FoundNotice['data'] | null }
 }
 export type EveryKind = { [Kind in EntryKind]: KindOf<Kind> }
 export type Kinds = Partial<EveryKind>
@@ -67,7 +67,7 @@ export function queued(id: string, at: string): Record<string, unknown> {
 }
 
 /** A bought reflex: the deal, and the average turn of the scope, which it spared. */
-export const licenceOf = ({ licence }: Extract<LogEntry, { kind: 'reflex-fired' }>) =>
+export const licenceOf = ({ licence }: EntryOf<'reflex-fired'>) =>
   licence && {
     'reflex.licence.deal': licence.deal_id,
     ...(licence.saves && {
@@ -77,7 +77,7 @@ export const licenceOf = ({ licence }: Extract<LogEntry, { kind: 'reflex-fired' 
     }),
   }
 
-type Used = Extract<LogEntry, { kind: 'turn-ended' | 'model-called' | 'decision-made' | 'dry-turn-ended' }>
+type Used = EntryOf<'turn-ended' | 'model-called' | 'decision-made' | 'dry-turn-ended'>
 export const usageOf = ({ usage: { input_tokens, output_tokens, cost_usd } }: Used) => ({
   'gen_ai.usage.input_tokens': input_tokens,
   'gen_ai.usage.output_tokens': output_tokens,

@@ -1,7 +1,7 @@
 import { counted } from '../../base/amounts.ts'
 import type { Action } from '../../contract/action.ts'
 import type { Outcome } from '../../contract/event-record.ts'
-import type { EntryKind, LogEntry, SkillEntryKind } from '../../contract/log-entry.ts'
+import type { EntryKind, LogEntry, SkillEntryKind, EntryOf } from '../../contract/log-entry.ts'
 
 /**
  * The sentence of each kind of entries, for people who read a log. The dashboard loads this file,
@@ -75,7 +75,7 @@ export const outcomeText = (outcome: Outcome): string =>
 
 /** The fields of skill entries are as their session writes them. */
 type Loose = LogEntry & Record<string, unknown>
-type EntryOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? Loose : Extract<LogEntry, { kind: Kind }>
+type Sayable<Kind extends EntryKind> = Kind extends SkillEntryKind ? Loose : EntryOf<Kind>
 /** The reader's word for a status, or for a time in ms. */
 export type Say = (value: string | number) => string
 
@@ -115,7 +115,7 @@ const verdictOf = (decision: unknown): unknown =>
   typeof decision === 'object' && decision !== null && 'verdict' in decision ? decision.verdict : decision
 
 /** A kind that the log gets and that has no sentence fails to compile. */
-const sentences: { [Kind in EntryKind]: (entry: EntryOf<Kind>, say: Say) => string } = {
+const sentences: { [Kind in EntryKind]: (entry: Sayable<Kind>, say: Say) => string } = {
   'event-accepted': ({ event_type, source, via, overlap }) =>
     `${event_type} from ${brief(source)} arrived by ${via}${because(overlap && arrivals[overlap.arrival])}`,
   'event-joined': () => 'The event joined the context',

@@ -13,7 +13,7 @@ import {
   sample,
   turnOf,
   usageOf,
-  type EntryOf,
+  type NewEntryOf,
   type EveryKind,
   type FoundNotice,
   type Kinds,
@@ -525,7 +525,7 @@ export function noticesOf(entry: NewEntry): FoundNotice[] {
   })
 }
 
-function endOf({ event_ids: [event_id = ''], trace_id, status, attempts, error, outcome }: EntryOf<'event-ended'>): FoundNotice['data'] {
+function endOf({ event_ids: [event_id = ''], trace_id, status, attempts, error, outcome }: NewEntryOf<'event-ended'>): FoundNotice['data'] {
   return { event_id, trace_id, status, attempts, error, outcome: outcome as Json }
 }
 
@@ -546,7 +546,7 @@ function countDecided(reflex_id: string, { record: { sums }, add, has_trigger, r
 }
 
 function countCall(
-  { model, status, usage: { input_tokens, output_tokens, cost_usd } }: EntryOf<'model-called' | 'decision-made'>,
+  { model, status, usage: { input_tokens, output_tokens, cost_usd } }: NewEntryOf<'model-called' | 'decision-made'>,
   { add }: Tally,
 ): void {
   const failed = status === 'ok' ? 0 : 1
@@ -562,7 +562,7 @@ function countCall(
   add('model', model, { calls: 1, failed, input_tokens, output_tokens, cost_usd: cost_usd ?? 0, unpriced_calls })
 }
 
-function endTurn(entry: EntryOf<'turn-ended'>, { record, add }: Tally): void {
+function endTurn(entry: NewEntryOf<'turn-ended'>, { record, add }: Tally): void {
   const { status, duration_ms, span_id, usage } = entry
   const cost_usd = usage.cost_usd ?? 0
   record.sums = addTurn(record.sums, entry)

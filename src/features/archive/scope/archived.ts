@@ -9,7 +9,7 @@ import type { EventRecord } from '../../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../../contract/scope.ts'
 import { ARCHIVE_SCHEMA, decodeArchive, decodeLinks, idHash, type ArchiveKind } from '../../../base/archive-file.ts'
-import { nextAfter, type Archived, type LinkedFile } from '../../../engine/log/past.ts'
+import { nextAfter, type Archived, type FoundRows, type LinkedFile, type WantedRows } from '../../../engine/log/past.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import { entryFilter } from '../../../engine/log/search.ts'
 import type { Database } from '../../../kernel/unit.ts'
@@ -22,9 +22,6 @@ const COLUMNS = 'number, kind, day, first_seq, last_seq, rows, files, archived_a
 
 /** Files read for one search. */
 const MOST_SEARCHED = 16
-
-type Wanted = { ids: readonly string[]; ranges?: readonly [number, number][] }
-type Found<Row> = { rows: Row[]; complete: boolean }
 
 type EventLine = Omit<EventRecord, 'event' | 'waiting'> & { id: string; payload: Event }
 
@@ -86,14 +83,14 @@ export class ArchivedRows implements Archived {
    * Searches the files that name one of these ids, or have rows in these ranges of `seq`. Not
    * complete if a file cannot be read, or there are too many.
    */
-  async search<Row>(kind: ArchiveKind, { ids, ranges = [] }: Wanted, isWanted: (row: Row) => boolean): Promise<Found<Row>> {
+  async search<Row>(kind: ArchiveKind, { ids, ranges = [] }: WantedRows, isWanted: (row: Row) => boolean): Promise<FoundRows<Row>> {
     const { bucket, database, log } = this.#parts
     if (!bucket || ids.length + ranges.length === 0) return { rows: [], complete: true }
     const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = ?1 AND archived_at IS NOT NULL AND (
         EXISTS (SELECT 1 FROM json_each(?2) WHERE instr(ids, value) > 0) OR
         EXISTS (SELECT 1 FROM json_each(?3) WHERE first_seq <= value->>1 AND last_seq >= value->>0)) ORDER BY number LIMIT ?4`
     const files = database.all<StoredFile>(sql, kind, JSON.stringify(ids.map(idHash)), JSON.stringify(ranges), MOST_SEARCHED + 1)
-    const found: Found<Row> = { rows: [], complete: files.length <= MOST_SEARCHED }
+    const found: FoundRows<Row> = { rows: [], complete: files.length <= MOST_SEARCHED }
     for (const file of files.slice(0, MOST_SEARCHED)) {
       const read = await this.#read(file)
       if (!read.ok) found.complete = false

@@ -1,7 +1,7 @@
 import { iso } from '../../../base/time.ts'
 import { DECISION_ASKED } from '../../../contract/decision-asked.ts'
 import { MODEL_ASKED } from '../../../contract/model-asked.ts'
-import type { LogEntry } from '../../../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../../../contract/log-entry.ts'
 import type { Event } from '../../../core/event.ts'
 import { shownOf, WindowCounter } from '../../../reflexes/context/context-json.ts'
 import { RECENT_EVENTS, sampleContext, WINDOW_MS, type ReflexContext } from '../../../reflexes/reflex-context.ts'
@@ -154,7 +154,7 @@ export class Contexts implements ContextsOf {
   }
 
   /** A consumed event has not joined; an action at once is seen by the next event of its batch. */
-  #fired(id: string, entry: Extract<LogEntry, { kind: 'reflex-fired' }>): void {
+  #fired(id: string, entry: EntryOf<'reflex-fired'>): void {
     this.#perceive(id, Date.parse(entry.at), { claimed: false })
     const { action, state, reused } = entry
     if (state === 'active' && !reused && action.action_type === 'set_scratch')

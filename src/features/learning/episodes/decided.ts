@@ -3,10 +3,9 @@ import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../../ba
 import { toolCallOf, withoutOutputs, type Action } from '../../../contract/action.ts'
 import { actsOnPath, type Outputs, resolveAct } from '../../../reflexes/sequence.ts'
 import { skillAct } from '../../../contract/reflex.ts'
-import type { EntryKind, LogEntry } from '../../../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 
-export type EntryOfKind<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 export type SkillFields = LogEntry & JsonFields
 /** An act with the place in the log where it began. `sent`: the id of the event that it sent. */
 export type Placed = { seq: number; act: EpisodeAct; sent?: string }
@@ -29,8 +28,8 @@ export type EpisodeDecision = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usa
   unusable: string | null
 }
 
-type Called = Pick<EntryOfKind<'effect-started'>, 'tool' | 'input'>
-type Answered = Pick<EntryOfKind<'effect-ended'>, 'status' | 'output' | 'duration_ms' | 'cost_usd'>
+type Called = Pick<EntryOf<'effect-started'>, 'tool' | 'input'>
+type Answered = Pick<EntryOf<'effect-ended'>, 'status' | 'output' | 'duration_ms' | 'cost_usd'>
 
 export function toolAct({ tool, input }: Called, { status, output, duration_ms, cost_usd }: Answered): EpisodeAct {
   return {
@@ -49,7 +48,7 @@ export const DONE = { ok: true, cost_usd: 0, duration_ms: 0 } as const
 export const replyAct = (content: string): EpisodeAct => ({ kind: 'reply', name: '', input: { content }, ...DONE })
 
 /** The notes that a turn changed, which are written at its end. */
-export const notesOf = ({ seq, acts }: EntryOfKind<'turn-ended'>): Placed[] =>
+export const notesOf = ({ seq, acts }: EntryOf<'turn-ended'>): Placed[] =>
   acts.flatMap((act) =>
     act.act === 'set_scratch' ? [{ seq, act: { kind: 'note', name: act.key, input: { value: act.value as Json }, ...DONE } }] : [],
   )
@@ -69,7 +68,7 @@ export function skillRun(end: SkillFields, inputs: unknown): EpisodeAct {
 }
 
 /** The answer to a request for a decision, as the reply that a reflex would give. */
-export function asked(entry: EntryOfKind<'decision-made'>): EpisodeDecision[] {
+export function asked(entry: EntryOf<'decision-made'>): EpisodeDecision[] {
   const { event_ids: ids, answers, middle, audit, model, usage, duration_ms, seq, trace_id, at } = entry
   if (middle || audit || !answers) return []
   const content = replyOf(answers)
@@ -141,7 +140,7 @@ function actsOfOne(action: Action): EpisodeAct[] {
 export const NOT_KEPT = 'the entries of its acts are not kept'
 
 /** Why the acts are not those that the turn's end lists; null if they are. */
-export function actsMissing({ acts: listed }: EntryOfKind<'turn-ended'>, acts: readonly Placed[]): string | null {
+export function actsMissing({ acts: listed }: EntryOf<'turn-ended'>, acts: readonly Placed[]): string | null {
   if (listed.some((act) => act.act === 'set_scratch' && act.value === undefined))
     return 'it removed a note, which no action of a reflex does'
   if (listed.some(({ act }) => act === 'other')) return 'it did something that the log does not describe'
@@ -156,7 +155,7 @@ export function actsMissing({ acts: listed }: EntryOfKind<'turn-ended'>, acts: r
  * The inputs as they were proposed, or as they were bound: those that the turn's end names by their
  * hash are what a reflex would have to give.
  */
-export function inputsOf(listed: EntryOfKind<'turn-ended'>['acts'], skill_id: string, candidates: readonly unknown[]): JsonFields {
+export function inputsOf(listed: EntryOf<'turn-ended'>['acts'], skill_id: string, candidates: readonly unknown[]): JsonFields {
   const found = candidates.filter(isJsonFields)
   const hashes = new Set(listed.flatMap((act) => (act.act === 'run_skill' ? [act.inputs_hash] : [])))
   return found.find((inputs) => hashes.has(skillAct(skill_id, inputs).inputs_hash)) ?? found[0] ?? {}

@@ -1,6 +1,6 @@
-import type { LogEntry } from '../../../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
-import { replyAct, type EntryOfKind } from './decided.ts'
+import { replyAct } from './decided.ts'
 
 /** A judgement of the decision on an event, by a person or by a later turn that undid it. */
 export type Correction = Pick<Episode, 'id' | 'at' | 'log_seq' | 'outcome'> & {
@@ -26,7 +26,7 @@ const byPerson = { by: 'person', model: 'none', prompt_hash: '', tools_hash: '',
 /** Follows judgements of decisions, which count instead of them. */
 export class People {
   readonly #known = new Map<string, Episode>()
-  readonly #fired = new Map<string, EntryOfKind<'reflex-fired'>>()
+  readonly #fired = new Map<string, EntryOf<'reflex-fired'>>()
   readonly #judged = new Set<string>()
   /** About decisions that were read before, or are not kept. */
   #apart: Correction[] = []
@@ -37,7 +37,7 @@ export class People {
   }
 
   /** The action of a reflex that has ended an event, until somebody judges it. */
-  decidedBy(entry: EntryOfKind<'event-ended'>): EntryOfKind<'reflex-fired'> | null {
+  decidedBy(entry: EntryOf<'event-ended'>): EntryOf<'reflex-fired'> | null {
     const [id = ''] = entry.event_ids
     const fired = this.#fired.get(id)
     this.#fired.delete(id)

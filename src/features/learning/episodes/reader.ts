@@ -1,7 +1,7 @@
 import { senderOf } from '../../../contract/sender.ts'
 import type { EditedInputs } from '../../../contract/approval.ts'
 import { teacher as teacherShape } from '../../../contract/certificate.ts'
-import type { LogEntry } from '../../../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../../../contract/log-entry.ts'
 import type { RangeRecording } from '../../../contract/scope-api.ts'
 import type { Event } from '../../../core/event.ts'
 import { heldBy, ownersOf, ownFields } from '../../../evidence/attribution.ts'
@@ -9,7 +9,7 @@ import type { Basis } from '../../replay/recording.ts'
 import { placesIn } from '../../../traces/ranges.ts'
 import type { Episode, EpisodeAct, EpisodePlace } from '../episode.ts'
 import type { ContextsOf, EpisodeEvent } from './contexts.ts'
-import { actsOfAction, textIn, type EpisodeDecision, type EntryOfKind, type SkillFields } from './decided.ts'
+import { actsOfAction, textIn, type EpisodeDecision, type SkillFields } from './decided.ts'
 import { People, type Correction } from './people.ts'
 import { withoutWords } from '../reflexes/classes.ts'
 import { EpisodeTurns } from './turns.ts'
@@ -99,7 +99,7 @@ export class EpisodeReader {
   }
 
   /** The decision of a reflex teaches nothing until a person has judged it. */
-  #byReflex(entry: EntryOfKind<'event-ended'>): void {
+  #byReflex(entry: EntryOf<'event-ended'>): void {
     const fired = this.#people.decidedBy(entry)
     const perceived = fired && this.#contexts.of(entry.event_ids[0] ?? '')
     if (!fired || !perceived?.saw) return

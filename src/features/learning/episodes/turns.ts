@@ -1,5 +1,5 @@
 import { canonicalJson, isJsonFields, type JsonFields } from '../../../base/json.ts'
-import type { LogEntry } from '../../../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../../../contract/log-entry.ts'
 import {
   actsMissing,
   asked,
@@ -13,7 +13,6 @@ import {
   textIn,
   toolAct,
   type EpisodeDecision,
-  type EntryOfKind,
   type Placed,
   type SkillFields,
 } from './decided.ts'
@@ -41,7 +40,7 @@ export class EpisodeTurns {
   readonly #turns = new Map<string, Open>()
   readonly #spans = new Map<string, Open>()
   readonly #claims = new Map<string, { open: Open; trace_id: string }>()
-  readonly #effects = new Map<string, { open: Open; started: EntryOfKind<'effect-started'> }>()
+  readonly #effects = new Map<string, { open: Open; started: EntryOf<'effect-started'> }>()
   readonly #runs = new Map<string, RunInProgress>()
   /** Calls of outside consumers, by their spans. */
   readonly #calls = new Map<string, Open>()
@@ -90,14 +89,14 @@ export class EpisodeTurns {
     return []
   }
 
-  #start(entry: EntryOfKind<'turn-started'>): void {
+  #start(entry: EntryOf<'turn-started'>): void {
     const { turn_id, agent, basis, event_ids, considered } = entry
     const open = opened({ by: 'model', agent, basis, ids: event_ids, places: considered })
     this.#turns.set(turn_id, open)
     this.#spans.set(entry.span_id, open)
   }
 
-  #end(entry: EntryOfKind<'turn-ended'>): EpisodeDecision[] {
+  #end(entry: EntryOf<'turn-ended'>): EpisodeDecision[] {
     const { turn_id, span_id, status, usage, duration_ms, acts: listed } = entry
     const open = this.#turns.get(turn_id)
     this.#turns.delete(turn_id)
@@ -122,14 +121,14 @@ export class EpisodeTurns {
     ]
   }
 
-  #claim(entry: EntryOfKind<'event-claimed'>): void {
+  #claim(entry: EntryOf<'event-claimed'>): void {
     const open = opened({ by: 'pull', agent: '', basis: undefined, ids: entry.event_ids, places: [] })
     this.#claims.set(entry.event_ids[0] ?? '', { open, trace_id: entry.trace_id })
     forgetOldest(this.#claims)
   }
 
   /** A consumer's work is known as far as it used the scope's tools in the event's trace. */
-  #acked(entry: EntryOfKind<'event-ended'>): EpisodeDecision[] {
+  #acked(entry: EntryOf<'event-ended'>): EpisodeDecision[] {
     const [id = ''] = entry.event_ids
     const open = this.#claims.get(id)?.open
     this.#claims.delete(id)
@@ -141,27 +140,27 @@ export class EpisodeTurns {
   }
 
   /** A call in the trace of claimed events: its consumer's, if there is one such event. */
-  #call({ span_id, trace_id }: EntryOfKind<'call-received'>): void {
+  #call({ span_id, trace_id }: EntryOf<'call-received'>): void {
     const [claim, ...others] = Array.from(this.#claims.values()).filter((one) => one.trace_id === trace_id)
     if (!claim || others.length > 0) return
     this.#calls.set(span_id, claim.open)
     forgetOldest(this.#calls)
   }
 
-  #sent(entry: EntryOfKind<'event-accepted'>): void {
+  #sent(entry: EntryOf<'event-accepted'>): void {
     const open = entry.via === 'agent' && entry.parent_id !== null ? this.#spans.get(entry.parent_id) : undefined
     const act = { kind: 'emit' as const, name: entry.event_type, input: {}, ...DONE }
     open?.acts.push({ seq: entry.seq, act, sent: entry.event_ids[0] ?? '' })
   }
 
-  #effect(entry: EntryOfKind<'effect-started'>): void {
+  #effect(entry: EntryOf<'effect-started'>): void {
     if (entry.step) return
     const open = 'turn_id' in entry.cause ? this.#turns.get(entry.cause.turn_id) : this.#calls.get(entry.parent_id ?? '')
     if (open) this.#effects.set(entry.effect_id, { open, started: entry })
     forgetOldest(this.#effects)
   }
 
-  #effectEnded(entry: EntryOfKind<'effect-ended'>): void {
+  #effectEnded(entry: EntryOf<'effect-ended'>): void {
     const { effect_id, parent_id, tool, input } = entry
     const found = this.#effects.get(effect_id)
     this.#effects.delete(effect_id)

@@ -1,13 +1,12 @@
 import type { Event } from '../../../core/event.ts'
-import type { LogEntry } from '../../../contract/log-entry.ts'
+import type { LogEntry, EntryOf, ReflexEntry } from '../../../contract/log-entry.ts'
 import type { ReflexVersion } from '../../../contract/reflex.ts'
-import type { RanEntry } from '../../../engine/reflexes/recordings.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
 import type { EventFacts, Judged, ReflexFacts } from '../contract/why.ts'
 
 type FactsParts = Pick<Collaborators, 'recordings' | 'programs' | 'reflex_sync' | 'may_act' | 'log' | 'now'>
-type Comparing = Extract<LogEntry, { kind: 'reflex-compared' | 'reflex-audited' }>
-type Decided = { event: Event; by: string | null; ran: readonly RanEntry[] }
+type Comparing = EntryOf<'reflex-compared' | 'reflex-audited'>
+type Decided = { event: Event; by: string | null; ran: readonly ReflexEntry[] }
 type Version = { id: string; version: number | null; found: ReflexVersion | undefined; absent: string | null }
 
 /** Entries of the log that are searched for comparisons and audits. */
@@ -40,7 +39,7 @@ const nameOf = ({ id, reflex_id = id ?? '', version }: { id?: string; reflex_id?
   `${reflex_id}@${version}`
 
 /** The versions of the chain, and the ones that ran on the event and have left it. */
-function versionsOf({ programs }: FactsParts, ran: readonly RanEntry[]): Version[] {
+function versionsOf({ programs }: FactsParts, ran: readonly ReflexEntry[]): Version[] {
   const all = new Map<string, Version>()
   const add = (one: Version): void => void (all.has(nameOf(one)) || all.set(nameOf(one), one))
   for (const { reference, acting, earlier, watching, absent } of programs.links) {
@@ -81,8 +80,8 @@ function factsOf(parts: FactsParts, { id, version, found, absent }: Version, dec
   }
 }
 
-type Passed = Extract<RanEntry, { kind: 'reflex-passed' }>
-const isPassed = (entry: RanEntry): entry is Passed => entry.kind === 'reflex-passed'
+type Passed = EntryOf<'reflex-passed'>
+const isPassed = (entry: ReflexEntry): entry is Passed => entry.kind === 'reflex-passed'
 type NotRun = { held: Passed | undefined; absent: string | null }
 
 function notRunWords({ by, ran }: Decided, { held, absent }: NotRun): string {

@@ -1,16 +1,16 @@
 import { registerReflex, registerSkill } from '../../../artifacts/kinds.ts'
 import { notifyScopes } from '../../../artifacts/notify.ts'
 import { storedReflex, storedSkill } from '../../../artifacts/platform.ts'
-import type { ArtifactKind, Owner } from '../../../contract/artifact.ts'
+import type { Owner } from '../../../contract/artifact.ts'
 import type { Deal } from '../contract/deal.ts'
 import { artifactIn } from '../contract/listing.ts'
 import type { Env } from '../../../env.ts'
 import { hashManifest, manifestSchema } from '../../../skills/manifest/manifest.ts'
 import { changeOwner, deliverLicence, ownerOf } from '../store/ownership.ts'
+import type { GoodsVersion } from '../store/goods.ts'
 import { storeOf } from '../../../store/store.ts'
 import type { SentDeal } from '../deals/notify.ts'
 
-type Named = { kind: ArtifactKind; id: string; version: string }
 type Delivered = Deal & { delivery: NonNullable<Deal['delivery']>; owners: SentDeal['owners'] }
 
 /**
@@ -25,7 +25,7 @@ export async function deliver(env: Env, { deal, owners }: Pick<SentDeal, 'deal' 
   if (changed && goods.kind === 'reflex') await notifyScopes(env, goods.id)
 }
 
-async function changedBy(env: Env, deal: Delivered, goods: Named, now: number): Promise<boolean> {
+async function changedBy(env: Env, deal: Delivered, goods: GoodsVersion, now: number): Promise<boolean> {
   const db = storeOf(env)
   const { deal_id, hash, terms, delivery } = deal
   if (delivery.kind === 'licence') {
@@ -64,7 +64,7 @@ async function demandOwner(db: D1Database, { owners, ...deal }: Delivered, side:
 
 type Copier = Owner & { now: number; sealed: boolean }
 
-async function copyReflex(db: D1Database, of: Named, to: Named, made: Copier): Promise<void> {
+async function copyReflex(db: D1Database, of: GoodsVersion, to: GoodsVersion, made: Copier): Promise<void> {
   const found = await storedReflex(db, of.id, Number(of.version))
   if (!found) throw missing(of)
   const { code, hash, description } = found
@@ -76,7 +76,7 @@ async function copyReflex(db: D1Database, of: Named, to: Named, made: Copier): P
 }
 
 /** The id is part of a manifest, so that a copy has a hash of its own. */
-async function copySkill(db: D1Database, of: Named, to: Named, made: Copier): Promise<void> {
+async function copySkill(db: D1Database, of: GoodsVersion, to: GoodsVersion, made: Copier): Promise<void> {
   const found = await storedSkill(db, of.id, of.version)
   if (!found) throw missing(of)
   const manifest = manifestSchema.parse({ ...found.manifest, id: to.id, scope: 'project' })
@@ -88,15 +88,15 @@ async function copySkill(db: D1Database, of: Named, to: Named, made: Copier): Pr
   demandMade(to, await registerSkill(db, { ...made, manifest, hash, provenance }))
 }
 
-const missing = ({ kind, id, version }: Named): Error => new Error(`there is no ${kind} ${id}@${version} to copy`)
+const missing = ({ kind, id, version }: GoodsVersion): Error => new Error(`there is no ${kind} ${id}@${version} to copy`)
 
 type Content = Pick<Owner, 'owner_id'> & { hash: string }
 
 /** A repeated delivery finds its own copy. Anything else under the id is an error. */
-function demandSame({ kind, id, version }: Named, there: Content, { owner_id, hash }: Content): void {
+function demandSame({ kind, id, version }: GoodsVersion, there: Content, { owner_id, hash }: Content): void {
   if (there.owner_id !== owner_id || there.hash !== hash) throw new Error(`the ${kind} ${id}@${version} exists, and is not the copy`)
 }
 
-function demandMade({ kind, id }: Named, made: { ok: true } | { ok: false; detail: string }): void {
+function demandMade({ kind, id }: GoodsVersion, made: { ok: true } | { ok: false; detail: string }): void {
   if (!made.ok) throw new Error(`the copy ${kind} ${id} is not registered: ${made.detail}`)
 }

@@ -3,6 +3,7 @@ import type { NewTransfer, TransferFailure } from '../contract/transfer.ts'
 import type { SpendingLimits } from '../contract/account.ts'
 import { clientId, digestOfId, endOfAny, idOfCaller, keptId, keptRange, type Named } from './ids.ts'
 import { DAY_MS, LedgerDraft, HOUR_MS, type AccountState, type TransferKind, type NewRow, type Sums } from './draft.ts'
+import type { LedgerRow } from './present.ts'
 
 export type LedgerSql = Pick<SqlStorage, 'exec'>
 
@@ -63,14 +64,12 @@ const possibleIds = (named: Named): string[] => [named.id, keptId(named)]
 const MOST_NAMED = 100
 
 /** The transfers to which clients gave this id. */
-export function rowsNamed(sql: LedgerSql, id: string): StoredRow[] {
+export function rowsNamed(sql: LedgerSql, id: string): LedgerRow[] {
   const [from, to] = keptRange(id)
-  const plain = sql.exec<StoredRow>('SELECT * FROM transfers WHERE id = ?', id).toArray()
-  const of_accounts = sql.exec<StoredRow>('SELECT * FROM transfers WHERE id > ? AND id < ? LIMIT ?', from, to, MOST_NAMED).toArray()
+  const plain = sql.exec<LedgerRow>('SELECT * FROM transfers WHERE id = ?', id).toArray()
+  const of_accounts = sql.exec<LedgerRow>('SELECT * FROM transfers WHERE id > ? AND id < ? LIMIT ?', from, to, MOST_NAMED).toArray()
   return [...plain, ...of_accounts].filter((row) => clientId(row.id, row.debit) === id)
 }
-
-type StoredRow = NewRow & { seq: number }
 
 const rowsOf = (sql: LedgerSql, ids: readonly string[]): NewRow[] =>
   allOf<NewRow & Record<string, SqlStorageValue>>(sql, 'SELECT * FROM transfers WHERE id IN', ids)

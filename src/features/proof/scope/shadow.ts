@@ -1,4 +1,3 @@
-import type { ToolDefinition } from '../../../tools/define-tool.ts'
 import { actNameOf } from '../../../contract/act-name.ts'
 import { actionsIn, toolCallOf, type Action, type ActionCall } from '../../../contract/action.ts'
 import { actsOf, type Decision, type ReflexVersion, type ComparisonTerms, type Words } from '../../../contract/reflex.ts'
@@ -13,7 +12,7 @@ import { countRun } from '../../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
 import { historyOf, type ReflexStep } from '../../../reflexes/decide.ts'
 import { actOwners, isOfSequence, sequenceKey } from '../../../engine/effects/effect-journal.ts'
-import type { Applied, ScopeFeature } from '../../../engine/feature.ts'
+import type { Applied, ScopeFeature, Undoing } from '../../../engine/feature.ts'
 import type { Stored } from '../../../engine/inbox/inbox.ts'
 import { eventHead, headOf, scopeHead } from '../../../engine/log/spans.ts'
 import { childHead } from '../../../traces/ids.ts'
@@ -38,7 +37,6 @@ type ShadowTrialsParts = Pick<Lanes, 'database' | 'records' | 'features' | 'agen
   dispute: Disputing
 }
 type Overruling = { turn_id: string | null; reason: string } & Partial<Pick<JudgedAct, 'judged_by' | 'by'>>
-type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 /** `teaches`: the slow path decided, or a version that a person activated. */
 type Comparison = {
   version: ReflexVersion

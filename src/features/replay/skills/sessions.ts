@@ -10,7 +10,6 @@ import type {
   ParkedRun,
   ProposalRequest,
   SkillProposal,
-  FoundSkill,
   Parked,
   RunRecord,
   SessionEntry,
@@ -30,7 +29,7 @@ import { SkillIndex } from '../../../skills/bulletin/skill-index.ts'
 import type { ProbeCall } from '../../../skills/cel/expression.ts'
 import type { GateDecision } from '../../../skills/gate/decision.ts'
 import { placeOf } from '../../../skills/manifest/compat.ts'
-import type { Manifest } from '../../../skills/manifest/manifest.ts'
+import type { Manifest, FoundSkill } from '../../../skills/manifest/manifest.ts'
 import { askParser } from '../../../skills/model/ask-parser.ts'
 import type { Source, EffectEnded } from '../source.ts'
 import { costIn } from '../../../skills/runner/call-step.ts'

@@ -1,7 +1,7 @@
 import { isJsonFields, sameJson } from '../../../base/json.ts'
 import { actionsIn, type Action } from '../../../contract/action.ts'
 import type { Arrival, InFlight } from '../../../contract/event-record.ts'
-import type { LogEntry } from '../../../contract/log-entry.ts'
+import type { LogEntry, EntryOf, ReflexEntry } from '../../../contract/log-entry.ts'
 import { isModelAsked } from '../../../contract/model-asked.ts'
 import type { ReflexReference } from '../../../contract/reflex.ts'
 import type { EffectChange } from '../contract/what-if.ts'
@@ -10,13 +10,10 @@ import type { ReflexHistory } from '../../../reflexes/history.ts'
 import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
 import { placesIn, toRanges } from '../../../traces/ranges.ts'
 import type { Departures, GivenEvent } from '../given.ts'
-import type { ReflexEntry } from '../recorded-chain.ts'
 
-type Started = Extract<LogEntry, { kind: 'turn-started' }>
 /** An event's place in the context, and if a turn considers it: as recorded, and now. */
 type Fate = { at: number; seq: number; joined: [boolean, boolean]; waits: [boolean, boolean] }
-type Fired = Extract<LogEntry, { kind: 'reflex-fired' }>
-type Acts = { was: Fired | null; now: ReactionDecision['acted'] }
+type Acts = { was: EntryOf<'reflex-fired'> | null; now: ReactionDecision['acted'] }
 type WorldParts = {
   link: Departures['link']
   clean: (value: unknown) => unknown
@@ -81,7 +78,7 @@ export class World implements Departures {
   /** A key is taken by the action that used it first, in either world. */
   carriedOut(id: string, key: string, steps: readonly ReflexEntry[]): boolean {
     const name = `${id} ${key}`
-    const fires = steps.filter((step) => step.kind === 'reflex-fired' && step.action.idempotence_key === key) as Fired[]
+    const fires = steps.filter((step) => step.kind === 'reflex-fired' && step.action.idempotence_key === key) as EntryOf<'reflex-fired'>[]
     const reused = fires.some((fire) => fire.reused === true)
     // The first action under this key was still in flight then, as it is here.
     if (fires.length > 0 && !reused && this.#used.has(name)) return false
@@ -122,7 +119,7 @@ export class World implements Departures {
     })
   }
 
-  met({ accepted: { overlap }, event: { seq } }: GivenEvent, started: Started | undefined): InFlight | string | null {
+  met({ accepted: { overlap }, event: { seq } }: GivenEvent, started: EntryOf<'turn-started'> | undefined): InFlight | string | null {
     if (!overlap) return null
     const is_known = !this.#interrupted.has(overlap.turn_id) && (!started || this.moved(started) === null)
     if (is_known) return !started || this.turn(started) ? overlap : null
@@ -141,12 +138,12 @@ export class World implements Departures {
     if (replayed === 'interrupts' && accepted.overlap) this.#interrupted.add(accepted.overlap.turn_id)
   }
 
-  moved({ turn_id, considered }: Started): string | null {
+  moved({ turn_id, considered }: EntryOf<'turn-started'>): string | null {
     if (this.#interrupted.has(turn_id)) return 'the overlap policy would have interrupted the turn'
     return placesIn(considered).some((seq) => this.#late.has(seq)) ? 'the overlap policy would have started the turn at another time' : null
   }
 
-  turn(started: Started): Started | null {
+  turn(started: EntryOf<'turn-started'>): EntryOf<'turn-started'> | null {
     const { considered, saw } = started
     const gone = new Set<number>()
     const more: number[] = []
@@ -163,7 +160,7 @@ export class World implements Departures {
   }
 
   /** The acts of each world: of the actions under one key, only the first is one. */
-  #actsOf(was: Fired | null, now: ReactionDecision['acted']): Acts {
+  #actsOf(was: EntryOf<'reflex-fired'> | null, now: ReactionDecision['acted']): Acts {
     const recorded = was !== null && !was.reused && !this.#used.has(nameOf(was.reflex_id, was.action) ?? '')
     const replayed = now !== null && !now.reused && this.#keys.get(nameOf(now.version.id, now.action) ?? '') !== true
     return { was: recorded ? was : null, now: replayed ? now : null }
@@ -202,7 +199,7 @@ export class World implements Departures {
     }
   }
 
-  #keepKeys(was: Fired | null, now: ReactionDecision['acted']): void {
+  #keepKeys(was: EntryOf<'reflex-fired'> | null, now: ReactionDecision['acted']): void {
     const recorded = was && nameOf(was.reflex_id, was.action)
     if (recorded && !this.#keys.has(recorded) && !was?.reused) this.#keys.set(recorded, false)
     if (recorded) this.#used.add(recorded)
@@ -247,6 +244,7 @@ const notesIn = (action: Action | undefined) =>
 const starts = (arrival: Arrival): boolean => arrival !== 'dropped' && arrival !== 'no_trigger'
 const consumes = (action: Action): boolean => action.consume === true && action.action_type !== 'escalate'
 const waitsAfter = (action: Action | undefined): boolean => action === undefined || action.action_type === 'escalate'
-const whoOf = ({ reflex_id, version, state }: Fired): string => (state === 'shadow' ? `${reflex_id}@${version}` : reflex_id)
+const whoOf = ({ reflex_id, version, state }: EntryOf<'reflex-fired'>): string =>
+  state === 'shadow' ? `${reflex_id}@${version}` : reflex_id
 const nameOf = (id: string, { idempotence_key }: Action): string | null =>
   idempotence_key === undefined ? null : `${id} ${idempotence_key}`

@@ -1,5 +1,5 @@
 import { isJsonFields } from '../../../../base/json.ts'
-import type { LogEntry } from '../../../../contract/log-entry.ts'
+import type { LogEntry, EntryOf } from '../../../../contract/log-entry.ts'
 import type { AnswerPart } from '../../../../contract/scope-api.ts'
 import { messageEntry, type LoggedApproval, type LoggedProposal, type MessageEntry } from '../../../../traces/message-run.ts'
 import { Texts, type UiEvent } from './ag-ui-texts.ts'
@@ -206,7 +206,7 @@ export class RunEvents {
     return times === 1 ? effect_id : `${effect_id}:${times}`
   }
 
-  #result(entry: Extract<LogEntry, { kind: 'effect-ended' }>): UiEvent[] {
+  #result(entry: EntryOf<'effect-ended'>): UiEvent[] {
     const { effect_id, status, output, error } = entry
     // A reused effect did not start.
     const call = this.#calls.has(effect_id) ? [] : this.#call(entry)
