@@ -7,6 +7,7 @@ import { iso } from '../../base/time.ts'
 import { senderOfKey } from '../../contract/sender.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { forbidden, refusal, tooMany, unavailable } from '../problems/refusals.ts'
+import { APPLY, lacksTables } from '../problems/required-bindings.ts'
 import { coversScope, hasRole, type Principal, ADMIN_KEY_ID } from '../../contract/principal.ts'
 import { createKeyCache, type KeyCache } from './key-cache.ts'
 import { anyKey, findKey, noteUse } from '../../store/access/keys.ts'
@@ -112,23 +113,25 @@ async function check(hash: string, id: string | undefined, { keys, used, before_
   if (id !== undefined) await before_look?.(id)
   try {
     if (id !== undefined) record = await keys(id)
-  } catch {
-    return keyRefusal('unavailable', 'Keys cannot be checked: the database does not respond. Try again in a few seconds.')
+  } catch (error) {
+    const why = lacksTables(error) ? `the database has no tables: ${APPLY}` : 'the database does not respond. Try again in a few seconds'
+    return keyRefusal('unavailable', `Keys cannot be checked: ${why}.`)
   }
   const matches = sameHash(hash, record?.hash ?? NO_HASH)
   if (!record || !matches) return keyRefusal('unknown', 'Unknown key: it may have been deleted or mistyped.')
-  const { expires_at = null } = record
-  if (expires_at !== null && expires_at <= Date.now()) return keyRefusal('unknown', `The key ${record.name} expired at ${iso(expires_at)}.`)
+  if (hasExpired(record)) return keyRefusal('unknown', `The key ${record.name} expired at ${iso(record.expires_at)}.`)
   used?.(record)
   return { ok: true, principal: { key_id: record.id, name: record.name, roles: record.roles, scopes: record.scopes } }
 }
+
+const hasExpired = (key: KeyRecord): key is KeyRecord & { expires_at: number } => key.expires_at != null && key.expires_at <= Date.now()
 
 async function mayHaveKeys({ any_key, before_look }: Lookup): Promise<boolean> {
   try {
     await before_look?.()
     return any_key === undefined || (await any_key())
-  } catch {
-    return true
+  } catch (error) {
+    return !lacksTables(error)
   }
 }
 
@@ -300,3 +303,13 @@ async function isAnyKey(env: Env): Promise<boolean> {
 }
 
 export const forgetKey = (id: string): void => cache?.forget(id)
+
+/** True once the key of a request is deleted or expires. An answer that continues asks for it. */
+export async function isKeyEnded(env: Env, { key_id }: Pick<Principal, 'key_id'>): Promise<boolean> {
+  if (key_id === ADMIN_KEY_ID) return false
+  // While D1 is away, what is open stays so.
+  const key = await keySource(env)
+    .keys(key_id)
+    .catch(() => undefined)
+  return key === null || (key !== undefined && hasExpired(key))
+}

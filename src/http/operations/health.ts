@@ -7,7 +7,7 @@ import { budgetsProblem } from '../../contract/settings/budget.ts'
 import { ownPricesProblem } from '../../models/model-call.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { resource, serve } from '../describe/operation.ts'
-import { lackOf } from '../problems/required-bindings.ts'
+import { APPLY, lackOf } from '../problems/required-bindings.ts'
 import { deploymentReport } from './deployment.ts'
 import { schemaOf } from './schema-check.ts'
 import { deadLetterCounts, inboxDepths, modelCallReport, modelSilence, parkedCounts, retentionReport } from './health-report.ts'
@@ -85,8 +85,6 @@ async function recentParts(env: Env, features: readonly DeploymentFeature[]) {
   recent.set(env, { at: Date.now(), found })
   return found
 }
-
-const APPLY = 'apply the migrations: npx wrangler d1 migrations apply DB, with --local or --remote, or npm run deploy'
 
 /**
  * A database without its tables takes nothing. A model that answers nobody is no model: events that

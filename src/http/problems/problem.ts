@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import { Problem } from '../../contract/problem.ts'
 import { notFound, refusal } from './refusals.ts'
 import type { Env as Bindings } from '../../env.ts'
-import { lackOf, missingSentence } from './required-bindings.ts'
+import { APPLY, lackOf, lacksTables, missingSentence } from './required-bindings.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isTransient } from '../../base/faults.ts'
 import { logError, warn } from '../../base/warn.ts'
@@ -40,7 +40,8 @@ export function problemOf(
   const { name, message, stack } = error instanceof Error ? error : new Error(messageOf(error))
   logError({ level: 'error', instance, method, path, name, message, stack })
   // A missing binding may not be the cause: the log has what really failed.
-  return { problem: lack === null ? internal : refusal('binding-missing', lack), instance }
+  if (lack !== null) return { problem: refusal('binding-missing', lack), instance }
+  return { problem: lacksTables(error) ? outdated : internal, instance }
 }
 
 /** Adds the missing binding, which may be why something is unavailable. */
@@ -61,6 +62,7 @@ const away = refusal(
   { headers: { 'Retry-After': '1' } },
 )
 const internal = refusal('internal', 'Internal error. Search the log for this `instance`.')
+const outdated = refusal('internal', `The database lacks a table or a column of this version: ${APPLY}.`)
 
 function fromHttpException(error: HTTPException): Problem {
   const { status, message, res } = error

@@ -32,3 +32,12 @@ export function missingSentence(env: Env): string | null {
 }
 
 const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`
+
+/** D1's words for what a migration would add. Other errors say nothing about the tables. */
+const LACKS = /^D1_ERROR: no such (?:table|column)/
+
+export const lacksTables = (error: unknown): boolean => messagesOf(error).some((message) => LACKS.test(message))
+
+/** The way to give D1 the tables of this version. */
+export const APPLY =
+  'apply the migrations: npx wrangler d1 migrations apply DB, with --remote, or --local (and the --persist-to of wrangler dev), or npm run deploy'

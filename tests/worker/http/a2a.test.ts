@@ -208,6 +208,20 @@ describe('a task', () => {
     expect((await ask(scope, 'CancelTask', { id: message.messageId })).body.error).toMatchObject({ code: -32002 })
   })
 
+  test('continues without its stream once the key of that is deleted', async () => {
+    const scope = freshScope()
+    const { promise, resolve } = Promise.withResolvers<null>()
+    behaviours.set(scope, () => promise)
+    const { body: key } = await call('/v1/keys', { json: { name: 'peer', roles: ['publisher', 'viewer'], scopes: ['*'] } })
+    const message = text('long')
+    const json = { jsonrpc: '2.0', id: 's', method: 'SendStreamingMessage', params: { message } }
+    const response = await fetchRaw(scopePath(scope, '/a2a'), { json, key: key.key })
+    await call(`/v1/keys/${key.id}`, { method: 'DELETE' })
+    expect(await response.text()).toContain('The key of this stream was deleted or has expired.')
+    resolve(null)
+    await until(async () => (await get(scope, message.messageId)).status.state === 'TASK_STATE_COMPLETED', 'the task ends')
+  })
+
   test.each(['GetTask', 'CancelTask', 'SubscribeToTask'])('that there is not is unknown to %s', async (method) => {
     const scope = freshScope()
     const { id } = await send(freshScope(), text('elsewhere'))

@@ -73,6 +73,16 @@ describe('authenticate', () => {
     expect(await authenticate(`Bearer ${created.key}`, credentials)).toMatchObject({ reason: 'unavailable' })
   })
 
+  test('says what to do where the database has no tables: no key can be configured there', async () => {
+    const laid = async () => {
+      throw new Error('Failed query', { cause: new Error('D1_ERROR: no such table: keys: SQLITE_ERROR') })
+    }
+    const credentials = { admin_key: undefined, keys: laid, any_key: laid }
+    for (const header of [null, 'Bearer x']) expect(await authenticate(header, credentials)).toMatchObject({ reason: 'no_key_configured' })
+    const outcome = await authenticate(`Bearer ${created.key}`, credentials)
+    expect(outcome).toMatchObject({ reason: 'unavailable', detail: expect.stringContaining('apply the migrations') })
+  })
+
   test('asks whether it may look for an id, and only for one', async () => {
     const before_look = vi.fn<(id?: string) => Promise<void>>(async () => {})
     await authenticate('Bearer guess', { ...configured, before_look })

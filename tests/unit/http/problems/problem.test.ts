@@ -74,6 +74,16 @@ describe('a binding that is missing', () => {
   })
 })
 
+test.each([
+  ['D1_ERROR: no such table: scopes: SQLITE_ERROR', /apply the migrations: npx wrangler d1 migrations apply DB/],
+  ['D1_ERROR: no such column: keys.teaches: SQLITE_ERROR', /apply the migrations/],
+  ['no such column: of a scope: SQLITE_ERROR', /^Internal error\./],
+])('an answer to %s says what to do about the tables of D1', (message, detail) => {
+  vi.spyOn(console, 'error').mockImplementation(() => {})
+  const { problem: shown } = problemOf(new Error('Failed query', { cause: new Error(message) }), { method: 'GET', path: '/x' })
+  expect(shown).toMatchObject({ status: 500, type: 'urn:reflex:problem:internal', detail: expect.stringMatching(detail) })
+})
+
 describe('an error becomes problem+json', () => {
   test('a Problem as it is, with its headers and those set before', async () => {
     const { response, body } = await answerTo(new Problem({ ...problem, errors: [...problem.errors], headers: { 'Retry-After': '10' } }))

@@ -32,7 +32,7 @@ import { findApproval } from '../../../approvals/store/approvals.ts'
 import { listEvents } from '../../../../store/events.ts'
 import { storeOf } from '../../../../store/store.ts'
 import { traceContextOf } from '../../../../events/traceparent.ts'
-import { demandReader, demandRole, type Caller } from '../../../../http/auth/middleware.ts'
+import { demandReader, demandRole, isKeyEnded, type Caller } from '../../../../http/auth/middleware.ts'
 import { eventRules } from '../../../../http/body/body.ts'
 import { inboxFull } from '../../../../http/problems/refusals.ts'
 import { decide } from '../../../approvals/http/approvals.ts'
@@ -213,6 +213,7 @@ const malformed = (message: string): RequestMalformedError => new RequestMalform
 
 /** The interval at which a stream looks for news. */
 const LOOK_EVERY_MS = 500
+const KEY_ENDED = 'The key of this stream was deleted or has expired.'
 const MOST_LISTED = 20
 /** Before every task. */
 const NEVER = '1970-01-01T00:00:00Z'
@@ -424,6 +425,7 @@ export class ScopeAgent implements A2ARequestHandler {
     yield { payload: { $case: 'task', value: seen } }
     while (!isEnded(seen) && !isWaiting(seen)) {
       await this.#news(facts, LOOK_EVERY_MS)
+      if (await isKeyEnded(this.#c.env, this.#c.var.principal)) throw new RequestMalformedError(KEY_ENDED)
       facts = await this.#found(id)
       const task = taskOf(facts)
       yield* changes(seen, task)
