@@ -1,3 +1,4 @@
+import { iso } from '../../src/base/time.ts'
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
 import {
@@ -93,8 +94,6 @@ function answer(metric: Metric, label: string | null, points: Series): ShownStat
   const of = (sums: MetricSums) => metric.of(sums, {})
   return { label, total: of(all.get(0) ?? {}), points: Array.from(points, ([start, sums]) => ({ at: iso(start), value: of(sums) })) }
 }
-
-const iso = (at: number): string => new Date(at).toISOString()
 
 export type ShownStatistics = z.infer<typeof statistics>
 type Query = { by?: string; bucket: Bucket; file?: string; scope?: string; since?: string; until?: string }

@@ -1,5 +1,5 @@
+import { hexHash } from './hash.ts'
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
-import { createHash } from 'node:crypto'
 import { gunzipSync, gzipSync } from 'node:zlib'
 
 /** Version of the columns and of the lines. A reader refuses files of a later one. */
@@ -131,14 +131,14 @@ export const encodeChain = (text: string): EncodedFile => encoded('chain', Buffe
  * earlier version wrote the links alone.
  */
 export function decodeLinks(bytes: Uint8Array, sha256: string): ArchiveLink[] | null {
-  if (hashOf(bytes) !== sha256) return null
+  if (hexHash(bytes) !== sha256) return null
   const value = JSON.parse(Buffer.from(bytes).toString()) as ArchiveLink[] | { links: ArchiveLink[] }
   return Array.isArray(value) ? value : value.links
 }
 
 /** Returns the lines of a JSONL file, or null if its bytes are not those that were written. */
 export function decodeArchive(bytes: Uint8Array, sha256: string): string[] | null {
-  if (hashOf(bytes) !== sha256) return null
+  if (hexHash(bytes) !== sha256) return null
   return gunzipSync(bytes).toString().trimEnd().split('\n')
 }
 
@@ -169,7 +169,6 @@ function parquetOf(columns: readonly Column[], lines: readonly ArchiveLine[]): U
 /** Hexadecimal digits of an id's hash in the manifest. */
 const ID_DIGITS = 8
 /** Finds the file of an event by its id. Two ids may have the same hash. */
-export const idHash = (id: string): string => hashOf(id).slice(0, ID_DIGITS)
+export const idHash = (id: string): string => hexHash(id).slice(0, ID_DIGITS)
 
-const encoded = (format: EncodedFile['format'], bytes: Uint8Array): EncodedFile => ({ format, bytes, sha256: hashOf(bytes) })
-const hashOf = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex')
+const encoded = (format: EncodedFile['format'], bytes: Uint8Array): EncodedFile => ({ format, bytes, sha256: hexHash(bytes) })

@@ -11,7 +11,8 @@ const OUTSIDE_PREFIXES = [TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX, HOOK_SECRET
 export const TOOL_SECRET_HOSTS = '_HOSTS'
 /** Suffix of the variable that lists the scopes that may use a secret. */
 export const SECRET_SCOPES = '_SCOPES'
-const isList = (name: string): boolean => name.endsWith(TOOL_SECRET_HOSTS) || name.endsWith(SECRET_SCOPES)
+/** True for the variable that lists the hosts or the scopes of a secret. */
+export const isList = (name: string): boolean => name.endsWith(TOOL_SECRET_HOSTS) || name.endsWith(SECRET_SCOPES)
 
 /** The form of the API's keys, of which a deployment knows the hashes alone: id and secret. */
 export const API_KEY = 'rfx_([0-9a-f]{16})_([A-Za-z0-9_-]{43})'

@@ -1,4 +1,6 @@
 export const iso = (ms: number): string => new Date(ms).toISOString()
+/** The day, in UTC. */
+export const isoDay = (ms: number): string => iso(ms).slice(0, 10)
 export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 
 /** A wire shape as stored: its `Times` are numbers of ms. */

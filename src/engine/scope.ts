@@ -1,3 +1,4 @@
+import { isoOrNull } from '../base/time.ts'
 import { unpricedBudget } from '../agent/unpriced-budget.ts'
 import { streamOfLines } from '../traces/recording-lines.ts'
 import type { ActionCall } from '../contract/action.ts'
@@ -64,7 +65,7 @@ function contextOf({ scope, memory, log, hider }: Collaborators, limit: number, 
   return {
     scope,
     created_at: new Date(created_at).toISOString(),
-    last_action_at: last_action_at === null ? null : new Date(last_action_at).toISOString(),
+    last_action_at: isoOrNull(last_action_at),
     events: shown(events) as Event[],
     count: memory.count,
     scratch: shown(scratch) as typeof scratch,

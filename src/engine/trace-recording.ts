@@ -4,7 +4,7 @@ import type { Event } from '../core/event.ts'
 import { JsonText } from '../base/json-lines.ts'
 import type { RequestParts } from '../contract/model-request.ts'
 import { isModelAsked } from '../contract/model-asked.ts'
-import { iso } from '../base/time.ts'
+import { isoDay } from '../base/time.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
 import { partsNamed } from '../traces/ids.ts'
 import { joined, placesIn, toRanges } from '../traces/ranges.ts'
@@ -87,7 +87,7 @@ function before(database: Database, since: number): number {
   const oldest = database.first<{ seq: number; at: number }>('SELECT seq, at FROM log ORDER BY seq LIMIT 1')
   if (!oldest || oldest.at > since) {
     const sql = `SELECT first_seq AS seq FROM archive_files WHERE kind = 'log' AND day >= ? ORDER BY first_seq LIMIT 1`
-    return (database.first<{ seq: number }>(sql, iso(since).slice(0, 10))?.seq ?? 1) - 1
+    return (database.first<{ seq: number }>(sql, isoDay(since))?.seq ?? 1) - 1
   }
   let low = oldest.seq
   let high = database.first<{ seq: number }>('SELECT seq FROM log ORDER BY seq DESC LIMIT 1')?.seq ?? oldest.seq

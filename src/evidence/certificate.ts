@@ -1,3 +1,4 @@
+import { isoDay } from '../base/time.ts'
 import type { Risk } from '../contract/risk.ts'
 import { agreementOfAll, DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import type { Certificate, CountsOfOthers, Stratum, Teacher } from '../contract/certificate.ts'
@@ -321,9 +322,9 @@ const refusedText = ({ event_type, act, n, k, person }: Stratum): string =>
 export function why(certificate: Certificate): string[] {
   const { subject, strata, lapsed, expires_at } = certificate
   const name = `${subject.id}@${subject.version}`
-  if (lapsed) return [`${name} does not act since ${day(lapsed.at)}: ${lapsed.reason}.`]
+  if (lapsed) return [`${name} does not act since ${isoDay(lapsed.at)}: ${lapsed.reason}.`]
   if (strata.length === 0) return [`${name} was never compared with a decision.`]
-  const until = `The certificate expires on ${day(expires_at)}, or when the model, its instructions or its tools change.`
+  const until = `The certificate expires on ${isoDay(expires_at)}, or when the model, its instructions or its tools change.`
   return [...actsIn(certificate).map((stratum) => stratumText(certificate, stratum)), until]
 }
 
@@ -484,7 +485,6 @@ function summed(certificate: Certificate): Certificate {
   }
 }
 
-const day = (at: number): string => new Date(at).toISOString().slice(0, 10)
 const percent = (share: number): string => `${Math.floor(share * 1000 + 1e-9) / 10} %`
 
 function stratumText(certificate: Certificate, stratum: Stratum): string {
@@ -497,7 +497,7 @@ function stratumText(certificate: Certificate, stratum: Stratum): string {
   const { alone, together } = provenBounds(certificate, stratum)
   const with_all = countsOfAll(certificate, stratum)
   const shared = together === null ? '' : `, and ${percent(together)} for all acts together (${with_all.k} of ${with_all.n})`
-  const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${percent(alone)}${shared}, and is wrong in at most ${certificate.alpha * 100} % of such proofs`
+  const proof = `${k} of ${n} decisions from ${isoDay(from.at)} to ${isoDay(to.at)} agreed, which proves more than ${percent(alone)}${shared}, and is wrong in at most ${certificate.alpha * 100} % of such proofs`
   const audited =
     audits.audits === 0 ? 'not compared or audited since' : `${audits.audits - audits.disagreed} of ${audits.audits} decisions since agreed`
   const doubted = doubtIn(certificate, stratum)

@@ -1,4 +1,4 @@
-import { SECRET_SCOPES, TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS, WEBHOOK_SECRET_PREFIX } from '../base/secrets.ts'
+import { SECRET_SCOPES, TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS, WEBHOOK_SECRET_PREFIX, isList } from '../base/secrets.ts'
 import { coversScope, matchesScope } from '../contract/principal.ts'
 import { type HttpToolSetting, type McpServerSetting } from '../contract/settings/outside-tools.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
@@ -84,9 +84,7 @@ export function patchRefusal(env: Env, { http_tools, mcp_servers, webhooks: hook
 
 type OutsideSecret = `REFLEX_TOOL_${string}` | `REFLEX_WEBHOOK_${string}`
 const isForOutside = (name: string): name is OutsideSecret =>
-  (name.startsWith(TOOL_SECRET_PREFIX) || name.startsWith(WEBHOOK_SECRET_PREFIX)) &&
-  !name.endsWith(TOOL_SECRET_HOSTS) &&
-  !name.endsWith(SECRET_SCOPES)
+  (name.startsWith(TOOL_SECRET_PREFIX) || name.startsWith(WEBHOOK_SECRET_PREFIX)) && !isList(name)
 
 type Lookup = { name: string; secret: (name: string) => string | undefined }
 

@@ -1,3 +1,4 @@
+import { hexHash } from '../../../src/base/hash.ts'
 import { createHash, randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -39,7 +40,7 @@ export type Memory = { stored: SendPosition | null; save: (place: SendPosition) 
 
 /** `what`: everything that makes two calls the same one, such as the server and the files. */
 export function memoryOf(folder: string, what: readonly string[]): Memory {
-  const name = createHash('sha256').update(JSON.stringify(what)).digest('hex').slice(0, 32)
+  const name = hexHash(JSON.stringify(what)).slice(0, 32)
   const path = join(folder, 'sends', `${name}.json`)
   return {
     stored: parsed(textOf(path)),

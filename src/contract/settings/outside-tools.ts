@@ -1,16 +1,12 @@
 import { z } from 'zod'
-import { SECRET_SCOPES, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
+import { TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
 import { isJsonFields, type JsonFields, fitsBytes } from '../../base/json.ts'
 import { requestSlots, type SlottedRequest } from '../../base/slots.ts'
 import { objectSchema } from './json-schema.ts'
-import { setting } from '../setting.ts'
+import { namedOnce, secretNamed, setting } from '../setting.ts'
 
 const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'must be the name of a header')
-export const secretName = z
-  .string()
-  .regex(/^REFLEX_TOOL_[A-Z0-9_]{1,64}$/, `must be the name of a secret that begins with ${TOOL_SECRET_PREFIX}`)
-  .refine((name) => !name.endsWith(TOOL_SECRET_HOSTS), `must not end with ${TOOL_SECRET_HOSTS}: that variable lists the hosts of a secret`)
-  .refine((name) => !name.endsWith(SECRET_SCOPES), `must not end with ${SECRET_SCOPES}: that variable lists the scopes of a secret`)
+export const secretName = secretNamed(TOOL_SECRET_PREFIX)
 
 /** Headers with credentials: everyone who may view the scope sees its settings. */
 const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'api-key'])
@@ -126,10 +122,8 @@ export const mcpServerSetting = z.strictObject({
 })
 export type McpServerSetting = z.infer<typeof mcpServerSetting>
 
-const named = (items: readonly { name: string }[]): boolean => new Set(items.map(({ name }) => name)).size === items.length
-
-const httpTools = z.array(httpToolSetting).max(50).refine(named, 'must not contain a name twice')
-const mcpServers = z.array(mcpServerSetting).max(5).refine(named, 'must not contain a name twice')
+const httpTools = namedOnce(httpToolSetting, 50)
+const mcpServers = namedOnce(mcpServerSetting, 5)
 
 function hasOne(headers: object, names: ReadonlySet<string>): boolean {
   return Object.keys(headers).some((name) => names.has(name.toLowerCase()))

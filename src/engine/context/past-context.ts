@@ -1,3 +1,4 @@
+import { isoOrNull } from '../../base/time.ts'
 import { limits } from '../../base/limits.ts'
 import type { Refused, Result } from '../../base/result.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
@@ -37,7 +38,7 @@ export async function contextAt(
   const context = {
     scope,
     created_at: new Date(memory.live.created_at).toISOString(),
-    last_action_at: last_action_at === null ? null : new Date(last_action_at).toISOString(),
+    last_action_at: isoOrNull(last_action_at),
     events: shown.map((seq) => log.clean(JSON.parse(events.get(seq) ?? 'null')) as Event),
     count: seqs.length,
     scratch,

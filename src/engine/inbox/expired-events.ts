@@ -1,4 +1,4 @@
-import { iso } from '../../base/time.ts'
+import { isoDay } from '../../base/time.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Inbox, UNTIL_SETTLED } from './inbox.ts'
 
@@ -47,11 +47,11 @@ export class ExpiredEvents {
     const rows: EventRow[] = []
     let size = 0
     for (const row of this.#database.each<EventRow>(sql, before, JSON.stringify(kept), floor, from, (from ?? 0) + DAY_MS, limit)) {
-      if (size >= bytes || (rows[0] && dayOf(row) !== dayOf(rows[0]))) break
+      if (size >= bytes || (rows[0] && isoDay(row.accepted_at) !== isoDay(rows[0].accepted_at))) break
       size += row.payload.length + (row.outcome?.length ?? 0)
       rows.push(row)
     }
-    return rows[0] ? { day: dayOf(rows[0]), rows } : null
+    return rows[0] ? { day: isoDay(rows[0].accepted_at), rows } : null
   }
 
   /** Deletes these events. False if one has changed since it was read: then none is deleted. */
@@ -72,5 +72,3 @@ export class ExpiredEvents {
     return forgotten
   }
 }
-
-const dayOf = ({ accepted_at }: EventRow): string => iso(accepted_at).slice(0, 10)

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { iso } from '../../base/time.ts'
+import { isoDay } from '../../base/time.ts'
 import type { ArchiveLink } from '../../base/archive-file.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Log, type LogRow, linesOf, textOf } from './log.ts'
@@ -27,7 +27,7 @@ export class ExpiredEntries {
     const found: OldEntries = { day: '', lines: [], links: [] }
     let size = 0
     for (const row of this.#database.each<StoredRow>('SELECT seq, at, entries, chain, head FROM log ORDER BY seq')) {
-      const day = iso(row.at).slice(0, 10)
+      const day = isoDay(row.at)
       found.day ||= day
       if (row.at >= before || day !== found.day || size >= bytes) break
       const stored = linesOf(row.entries)

@@ -4,7 +4,7 @@ import { byteLength, fitsBytes, canonicalJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
-import { iso } from '../../base/time.ts'
+import { isoDay } from '../../base/time.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
@@ -22,8 +22,6 @@ type StoredPart = { hash: string; text: string | null }
 type PartRow = { hash: string; at: number; value: PackedText }
 /** `text` is the value's JSON. */
 export type OldParts = { day: string; rows: { hash: string; at: number; text: string }[] }
-
-const dayOf = ({ at }: { at: number }): string => iso(at).slice(0, 10)
 
 /**
  * Values that log entries refer to by their hash, such as the settings in force or a message of a
@@ -90,12 +88,12 @@ export class LogParts {
     const rows: OldParts['rows'] = []
     let size = 0
     for (const { value, ...row } of this.#database.each<PartRow>(sql, before - KEPT_LONGER_MS, from, to, limit)) {
-      if (size >= bytes || (rows[0] && dayOf(row) !== dayOf(rows[0]))) break
+      if (size >= bytes || (rows[0] && isoDay(row.at) !== isoDay(rows[0].at))) break
       const text = unpack(value)
       size += text.length
       rows.push({ ...row, text })
     }
-    return rows[0] ? { day: dayOf(rows[0]), rows } : null
+    return rows[0] ? { day: isoDay(rows[0].at), rows } : null
   }
 
   /** Deletes these parts, except those that were renewed since they were read. */

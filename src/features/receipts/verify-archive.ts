@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hexHash } from '../../base/hash.ts'
 import { gunzipSync } from 'node:zlib'
 import { z } from 'zod'
 import { jsonValue } from '../../base/json.ts'
@@ -59,8 +59,8 @@ export function checkArchive(
   const used = new Set<string>()
   const check = new Check({ keys: keysOf(own, { trusted, flaws }), flaws, used })
   check.seal(chain)
-  if (sumOf(jsonl) !== files.jsonl) flaws.push('It does not have the hash that was signed.')
-  if (parquet && sumOf(parquet) !== files.parquet) flaws.push('Its .parquet does not have the hash that was signed.')
+  if (hexHash(jsonl) !== files.jsonl) flaws.push('It does not have the hash that was signed.')
+  if (parquet && hexHash(parquet) !== files.parquet) flaws.push('Its .parquet does not have the hash that was signed.')
   const lines = linesIn(jsonl, flaws)
   const first = links[0]?.seq ?? 0
   const counted = links.reduce((sum, { count }) => sum + count, 0)
@@ -119,8 +119,6 @@ export function gapsIn(files: readonly CheckedArchive[]): string[] {
     })
   })
 }
-
-const sumOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
 /** A deployment writes files of a few MB. Workers unpack no more than 128 MiB. */
 const MOST_BYTES = 100_000_000

@@ -1,6 +1,6 @@
-import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto'
+import { createPublicKey, verify as verifySignature } from 'node:crypto'
 import type { z } from 'zod'
-import { jsonHash } from '../../base/hash.ts'
+import { jsonHash, hexHash } from '../../base/hash.ts'
 import { canonicalJson, isJsonFields, jsonValue } from '../../base/json.ts'
 import { partHash } from '../../traces/ids.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
@@ -228,7 +228,7 @@ export class Check {
       if (partHash(canonicalJson(value)) !== hash && !isLeftOut(value, hash))
         this.#flaws.push(`${scope}: the part ${hash} does not have its hash.`)
     for (const [hash, { id, code }] of Object.entries(programs))
-      if (sha256(code) !== hash) this.#flaws.push(`${scope}: the code of ${id} does not have its hash.`)
+      if (hexHash(code) !== hash) this.#flaws.push(`${scope}: the code of ${id} does not have its hash.`)
     for (const [hash, manifest] of Object.entries(manifests))
       if (jsonHash(manifest) !== hash) this.#flaws.push(`${scope}: a manifest does not have its hash ${hash}.`)
   }
@@ -250,7 +250,6 @@ export class Check {
   }
 }
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const isEntry = (value: unknown): value is LogEntry =>
   isJsonFields(value) && typeof value['kind'] === 'string' && Array.isArray(value['event_ids']) && typeof value['span_id'] === 'string'
 /** A part that was too long for a row has its hash in its place. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hexHash } from '../../base/hash.ts'
 import {
   arrivalOf,
   type OverlapSituation,
@@ -252,5 +252,4 @@ const hiddenAs = <One extends Outcome>(other: Outcome | null, one: One): One =>
 const errorOf = ({ reason, error }: { reason: string; error: string | null }): string | null => (reason === 'limit' ? null : error)
 
 /** True if the logged context is not the one that the reflex was shown. */
-const isMasked = (context: ReflexContext, { context_hash }: ReflexEntry): boolean =>
-  createHash('sha256').update(ContextJson.of(context).text).digest('hex') !== context_hash
+const isMasked = (context: ReflexContext, { context_hash }: ReflexEntry): boolean => hexHash(ContextJson.of(context).text) !== context_hash

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hexHash } from '../../base/hash.ts'
 import { ack, claim, nack } from '../../contract/operations/pull.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { jsonText, resource, serve } from '../describe/operation.ts'
@@ -29,8 +29,7 @@ export const pullRoutes = resource().openapiRoutes([
 ])
 
 /** Adds the key to the id, so that consumers with equal ids do not share a claim. */
-const tokenOf = (key_id: string, claim_id: string): string =>
-  createHash('sha256').update(`${key_id} ${claim_id}`).digest('hex').slice(0, 32)
+const tokenOf = (key_id: string, claim_id: string): string => hexHash(`${key_id} ${claim_id}`).slice(0, 32)
 
 /** If this fails as well, the lease expires and the attempt counts. */
 async function returnClaim(stub: ScopeApi, { scope, claim_id, why }: { scope: string; claim_id: string; why: string }) {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
-import { iso, isoOrNull } from '../../base/time.ts'
+import { iso, isoOrNull, isoDay } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
 import { ARCHIVE_SCHEMA, decodeArchive, encodeArchive } from '../../base/archive-file.ts'
 import { PackDamaged, type PackedEvent } from './format.ts'
@@ -32,7 +32,7 @@ export type ArchivedPack = {
 
 const inTime = <Value>(work: () => Promise<Value>, timeout_ms: number) => withDeadline(work, { timeout_ms, what: 'the archive' })
 
-export const dayName = (day: number): string => iso(day * DAY_MS).slice(0, 10)
+export const dayName = (day: number): string => isoDay(day * DAY_MS)
 const folderOf = (day: number): string => `packs/day=${dayName(day)}/`
 
 /** Metadata are short, and ASCII; nothing means that names may be any. */

@@ -1,3 +1,4 @@
+import { isoOrNull } from '../../base/time.ts'
 import { bitOf, kindsIn, PARTIAL, type SpanKind, type TraceStatus, type TraceSummary } from '../../contract/reports/trace.ts'
 import { coveredBy, covers } from '../event-filter.ts'
 import { archivedNear } from '../packs/archived.ts'
@@ -364,7 +365,7 @@ function summaryOf(trace_id: string, events: readonly TraceEvent[], calls: reado
       agents: [...new Set(all.flatMap(({ agent }) => agent ?? []))].toSorted(),
       status: running ? 'running' : failed ? 'error' : all.some(isPartial) ? 'partial' : 'ok',
       started_at: new Date(started).toISOString(),
-      ended_at: ended === null ? null : new Date(ended).toISOString(),
+      ended_at: isoOrNull(ended),
       duration_ms: ended === null ? null : ended - started,
       events: events.length,
       first_event: first ? { id: first.id, scope: first.scope, type: first.type } : null,

@@ -1,3 +1,4 @@
+import { iso } from '../../base/time.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Span, SpanKind, SpanStatus } from '../../contract/reports/trace.ts'
 import type { SpanText } from '../entries/kind.ts'
@@ -154,5 +155,3 @@ function bounded(field: string, value: unknown): [string, unknown][] {
   const { length } = JSON.stringify(value) ?? ''
   return [[field, length <= MOST_SHOWN ? value : { not_shown: length }]]
 }
-
-export const iso = (ms: number): string => new Date(ms).toISOString()

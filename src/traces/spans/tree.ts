@@ -1,6 +1,7 @@
 import type { Span, TraceReport } from '../../contract/reports/trace.ts'
 import { addedUsage } from '../usage.ts'
-import { add, isOutcome, iso, settle, shown, statusOf, type LoggedEntry, type Node } from './node.ts'
+import { iso } from '../../base/time.ts'
+import { add, isOutcome, settle, shown, statusOf, type LoggedEntry, type Node } from './node.ts'
 
 /** Deeper spans hang below this level: JSON is read and written recursively. */
 const DEEPEST = 100

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { HOOK_SECRET_PREFIX, SECRET_SCOPES, TOOL_SECRET_HOSTS } from '../../../base/secrets.ts'
+import { HOOK_SECRET_PREFIX, isList, SECRET_SCOPES, TOOL_SECRET_HOSTS } from '../../../base/secrets.ts'
 import { scopeName } from '../../../core/event.ts'
 
 export const hookSchemes = ['standard', 'github', 'stripe', 'slack', 'telegram'] as const
@@ -8,7 +8,6 @@ export type HookScheme = (typeof hookSchemes)[number]
 /** The variable of the deployment that has the secret of a hook, unless the hook names another. */
 const ownSecret = (name: string): HookSecret => `${HOOK_SECRET_PREFIX}${name.toUpperCase().replaceAll('-', '_')}`
 type HookSecret = `REFLEX_HOOK_${string}`
-const isList = (secret: string): boolean => secret.endsWith(TOOL_SECRET_HOSTS) || secret.endsWith(SECRET_SCOPES)
 
 export const hookName = z
   .string()

@@ -1,3 +1,4 @@
+import { hexHash } from '../../../base/hash.ts'
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import type { Refused } from '../../../base/result.ts'
@@ -55,7 +56,7 @@ const schemes: Record<HookScheme, Verify> = {
     // Hashes have one length, so that the time tells nothing of the secret.
     const [left, right] = [sent, secret].map((text) => createHash('sha256').update(text).digest())
     if (left === undefined || right === undefined || !timingSafeEqual(left, right)) return badSignature
-    return { ok: true, delivery: idIn(body, 'update_id') ?? createHash('sha256').update(body).digest('hex').slice(0, 40) }
+    return { ok: true, delivery: idIn(body, 'update_id') ?? hexHash(body).slice(0, 40) }
   },
 }
 

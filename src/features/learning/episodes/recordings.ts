@@ -1,5 +1,5 @@
+import { isFields } from '../../../base/check-json.ts'
 import { senderOf } from '../../../contract/sender.ts'
-import { isJsonFields } from '../../../base/json.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Recording } from '../../replay/recording.ts'
 import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
@@ -91,8 +91,6 @@ class RecordedContexts implements ContextsOf {
     return this.#by_seq.get(seq)
   }
 }
-
-const isFields = (value: unknown): value is Record<string, unknown> => isJsonFields(value)
 
 /** A file may have anything in place of a context. */
 function sawIn(context: Record<string, unknown> | undefined): Saw | null {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hexHash } from '../../../base/hash.ts'
 import { registerReflex, setReflexState } from '../../../artifacts/kinds.ts'
 import { storedReflex, storedReflexVersions } from '../../../artifacts/platform.ts'
 import { limits } from '../../../base/limits.ts'
@@ -77,7 +77,7 @@ export class Adopting {
   ): Promise<{ id: string; known: ReflexVersion | null } | Refused<'invalid'>> {
     const { env, scope } = this.#parts
     // Ids are the deployment's, and other scopes decide the same.
-    const own = `${name}.${createHash('sha256').update(scope).digest('hex').slice(0, 8)}`
+    const own = `${name}.${hexHash(scope).slice(0, 8)}`
     for (let generation = 1; ; generation += 1) {
       const id = generationId(own, generation)
       const versions = await storedReflexVersions(storeOf(env), id)

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hexHash } from '../../../base/hash.ts'
 import { canonicalJson, isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
 import { placesIn, textOf } from '../../../base/template.ts'
 import { checkManifest } from '../../../skills/check.ts'
@@ -133,7 +133,7 @@ const MOST_OUTPUTS = 8
 /** The same pattern in the same place always has the same id. */
 export function skillIdOf({ symbols, place }: Pick<Pattern, 'symbols' | 'place'>, scope?: string): string {
   const parts = scope === undefined ? [symbols, place] : [symbols, place, scope]
-  const hash = createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 8)
+  const hash = hexHash(JSON.stringify(parts)).slice(0, 8)
   const last = /^[\w.:/-]*/.exec(symbols.at(-1) ?? '')?.[0] ?? ''
   return `learned.${last.replaceAll(/\W+/g, '_').slice(0, 48)}_${hash}`
 }

@@ -1,3 +1,4 @@
+import { percent } from '../contract/lists.ts'
 import { artifactIn, type FoundListing, type Listing, type ProvenFigures } from '../contract/listing.ts'
 import { clopperPearsonLow } from '../../../evidence/binomial.ts'
 import { readFigures, type Proofs, type ReflexCounts } from '../store/figures.ts'
@@ -50,8 +51,6 @@ function* useReasons(figures: ProvenFigures): Iterable<Reason> {
 }
 
 const count = (value: number): string => Math.round(value).toLocaleString('en')
-/** Rounded down: a bound is not claimed higher than it is. */
-const percent = (share: number): string => `${Math.floor(share * 1000) / 10} %`
 
 /** Figures are at most this old where the listings are few. */
 const FRESH_MS = 10_000

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hexHash } from '../../../base/hash.ts'
 import type { LedgerAudit } from '../contract/account.ts'
 import type { NewTransfer, Transfer } from '../contract/transfer.ts'
 import { clientId, endOfAny, digestOfId, keptId } from './ids.ts'
@@ -23,7 +23,7 @@ type Departure = { n: number; at: number; transfers: number; scrip: string; up_t
 /** The sums that an account paid and received by what had left, as of the portion `n`. */
 type DepartedSum = { account: string; debits: number; credits: number; n: number; digest: string }
 
-const digestOf = (parts: readonly (string | number)[]): string => createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+const digestOf = (parts: readonly (string | number)[]): string => hexHash(JSON.stringify(parts))
 
 const digestOfPortion = (before: string, { n, at, transfers, scrip, up_to, content }: Omit<Departure, 'digest'>): string =>
   digestOf([before, n, at, transfers, scrip, up_to, content])

@@ -1,3 +1,4 @@
+import { iso, isoOrNull } from '../../../base/time.ts'
 import type { Account } from '../contract/account.ts'
 import type { Transfer } from '../contract/transfer.ts'
 import { availableOf } from './decide.ts'
@@ -13,7 +14,6 @@ export function presented(account: AccountState): Account {
 }
 
 export function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pending_id, expires_at, by, at }: LedgerRow): Transfer {
-  const iso = (time: number): string => new Date(time).toISOString()
   return {
     seq,
     id: clientId(id, debit),
@@ -24,7 +24,7 @@ export function presentedRow({ seq, id, debit, credit, amount, code, memo, kind,
     memo,
     kind,
     pending_id: pending_id === null ? null : clientId(pending_id, debit),
-    expires_at: expires_at === null ? null : iso(expires_at),
+    expires_at: isoOrNull(expires_at),
     by,
     at: iso(at),
   }

@@ -6,7 +6,7 @@ import { ownedBy } from '../../../engine/reflexes/versions.ts'
 import { savingsOf } from '../../../engine/turns/model-access.ts'
 import type { Database, Unit } from '../../../kernel/unit.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
-import { LEDGER, type LicenceUse, type Revocation, type LicenceUse as Use, type LedgerApi } from '../contract/ledger-api.ts'
+import { LEDGER, type LicenceUse, type Revocation, type LedgerApi } from '../contract/ledger-api.ts'
 import type { MarketView } from '../contract/view.ts'
 import { isMarketEvent, type Fire } from '../../../reflexes/decide.ts'
 import { marketTools } from '../tools/tools.ts'
@@ -132,7 +132,7 @@ const demoted = ({ id, version, hash, state, state_reason }: ReflexVersion): Rev
   reason: `${id}@${version} is ${state}: ${state_reason ?? 'demoted'}`.slice(0, 500),
 })
 
-type Counts = Pick<Use, 'fires' | 'certified' | 'lapses'>
+type Counts = Pick<LicenceUse, 'fires' | 'certified' | 'lapses'>
 const NOTHING: Counts = { fires: 0, certified: 0, lapses: 0 }
 
 const keyOf = (deal_id: string): string => `licence_use ${deal_id}`
@@ -201,7 +201,7 @@ class LicenceUses {
     const { fires = 0, certified = 0, lapses = 0 } = more
     const counts = { fires: before.fires + fires, certified: before.certified + certified, lapses: before.lapses + lapses }
     unit.write(keyOf(deal_id), counts)
-    outbox.put(unit, 'licence-use', deal_id, { deal_id, scope, ...counts } satisfies Use)
+    outbox.put(unit, 'licence-use', deal_id, { deal_id, scope, ...counts } satisfies LicenceUse)
     return deal_id
   }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hexHash } from '../../../base/hash.ts'
 import type { Clean, SecretHider } from '../../../base/secrets.ts'
 import { cleanEvent } from '../../../events/parse-event.ts'
 import type { JsonFields } from '../../../base/json.ts'
@@ -45,7 +45,7 @@ export function marketChanged(parts: Pushed, view: MarketView, events: readonly 
 }
 
 /** An id of the Ledger may be longer than one of an event. */
-const eventId = (id: string): string => `ledger:${id.length <= 120 ? id : createHash('sha256').update(id).digest('hex')}`
+const eventId = (id: string): string => `ledger:${id.length <= 120 ? id : hexHash(id)}`
 
 type Serving = {
   scope: string

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { SECRET_SCOPES, TOOL_SECRET_HOSTS, WEBHOOK_SECRET_PREFIX } from '../../../base/secrets.ts'
-import { setting } from '../../../contract/setting.ts'
+import { WEBHOOK_SECRET_PREFIX } from '../../../base/secrets.ts'
+import { namedOnce, secretNamed, setting } from '../../../contract/setting.ts'
 
 /** The types of notices that a scope reports to its webhooks. */
 export const noticeTypes = [
@@ -22,23 +22,15 @@ const webhook = z.strictObject({
     .meta({
       description: 'Its host must be in `allowed_hosts`. Everybody who may view the scope sees it: use no address that is a secret.',
     }),
-  secret: z
-    .string()
-    .regex(/^REFLEX_WEBHOOK_[A-Z0-9_]{1,64}$/, `must be the name of a secret that begins with ${WEBHOOK_SECRET_PREFIX}`)
-    .refine(
-      (name) => !name.endsWith(TOOL_SECRET_HOSTS),
-      `must not end with ${TOOL_SECRET_HOSTS}: that variable lists the hosts of a secret`,
-    )
-    .refine((name) => !name.endsWith(SECRET_SCOPES), `must not end with ${SECRET_SCOPES}: that variable lists the scopes of a secret`)
-    .meta({ description: 'The name of the deployment secret that signs, whose value is `whsec_` and base64.' }),
+  secret: secretNamed(WEBHOOK_SECRET_PREFIX).meta({
+    description: 'The name of the deployment secret that signs, whose value is `whsec_` and base64.',
+  }),
   on: z.array(z.enum(noticeTypes)).min(1).max(noticeTypes.length),
 })
 export type WebhookSetting = z.infer<typeof webhook>
 
-const named = (items: readonly { name: string }[]): boolean => new Set(items.map(({ name }) => name)).size === items.length
-
 export const webhooks = setting(
-  z.array(webhook).max(10).refine(named, 'must not contain a name twice'),
+  namedOnce(webhook, 10),
   'Addresses that get signed notices of the scope, by Standard Webhooks. See docs/webhooks.md.',
   [
     {

@@ -1,4 +1,4 @@
-import { type Json, byteLength } from '../../../base/json.ts'
+import { type Json, byteLength, isJsonFields } from '../../../base/json.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { Alert } from '../../../contract/alert.ts'
 import { hopsOfSender, noticeId, type Notice } from '../contract/notice.ts'
@@ -151,11 +151,8 @@ const foundIn = ({ entry, at }: Committed): Dated[] => noticesOf(entry).map((one
 function bounded(data: Record<string, Json>): Record<string, Json> {
   if (byteLength(JSON.stringify(data)) <= MOST_BYTES) return data
   const { outcome, inputs: _inputs, ...rest } = data
-  const small = { ...rest, ...(isFields(outcome) && { outcome: { by: outcome['by'] ?? null } }), shortened: true }
+  const small = { ...rest, ...(isJsonFields(outcome) && { outcome: { by: outcome['by'] ?? null } }), shortened: true }
   if (byteLength(JSON.stringify(small)) <= MOST_BYTES) return small
   const cut = (value: Json): Json => (typeof value === 'string' ? value.slice(0, 1000) : value)
   return Object.fromEntries(Object.entries(small).map(([name, value]: [string, Json]) => [name, cut(value)]))
 }
-
-const isFields = (value: Json | undefined): value is { [name: string]: Json } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hexHash } from '../../../base/hash.ts'
 import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { v7 as uuidv7 } from 'uuid'
@@ -91,9 +91,8 @@ const MOST_PART = 100
 function partOf(name: string): string {
   if (/^[\w.:@-]+$/.test(name) && !/:[\dA-F]{2}/.test(name)) return name.slice(0, MOST_PART)
   const escaped = escapedName(name)
-  return escaped.length <= MOST_PART ? escaped : `${escaped.slice(0, MOST_PART - 33)}/${hash(name).slice(0, 32)}`
+  return escaped.length <= MOST_PART ? escaped : `${escaped.slice(0, MOST_PART - 33)}/${hexHash(name).slice(0, 32)}`
 }
-const hash = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 type Asking = { parsed: ParsedRequest; scope: string }
 

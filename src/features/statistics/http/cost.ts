@@ -1,3 +1,4 @@
+import { iso } from '../../../base/time.ts'
 import measured from './measured.json' with { type: 'json' }
 import { cost } from '../operations/cost.ts'
 import type { ScopeCost } from '../contract/cost.ts'
@@ -33,7 +34,6 @@ export const costRoutes = resource().openapiRoutes([
     const found = await sumStatistics(storeOf(c.env), range)
     const sums: Record<string, number> = {}
     for (const { key, value } of found) sums[key] = (sums[key] ?? 0) + value
-    const iso = (at: number) => new Date(at).toISOString()
     return { scope, bucket, since: iso(since), until: iso(until), ...costOf(sums) }
   }),
 ])

@@ -1,3 +1,4 @@
+import { iso } from '../../../base/time.ts'
 import { z } from 'zod'
 import { operations } from '../../../contract/operation.ts'
 import { instant, toolScope, toolTime } from '../../../contract/operations/shared.ts'
@@ -171,7 +172,6 @@ async function registered(db: D1Database, { kind, of }: NonNullable<Metric['regi
 }
 
 type Points = Map<number, Record<string, number>>
-const iso = (at: number): string => new Date(at).toISOString()
 
 export function rangeOf(
   bucket: Bucket,
