@@ -50,14 +50,8 @@ export type Clean<Value> = Value & { readonly [searched]: true }
 
 export const hidesNothing: SecretHider = { finds: () => false, text: (text) => text, value: (value) => value }
 
-/** `shown`: what replaces a secret. */
-export function secretHider(
-  secrets: readonly string[],
-  shortest = SHORTEST_SECRET,
-  shown = (_secret: string): string => HIDDEN,
-): SecretHider {
-  return textHider(secretFinder(secrets, shortest, shown))
-}
+export const secretHider = (secrets: readonly string[], shortest = SHORTEST_SECRET): SecretHider =>
+  textHider(secretFinder(secrets, shortest, () => HIDDEN))
 
 function textHider({ finds, replace }: Finder): SecretHider {
   if (finds === hidesNothing.finds) return hidesNothing
@@ -238,7 +232,7 @@ const slotAt = (text: string, end: number): number =>
   (text.charCodeAt(end - 1) ^ (text.charCodeAt(end - 2) << 5) ^ (text.charCodeAt(end - 3) << 10)) & (SLOTS - 1)
 
 /** A kind of credential, by its form. */
-export type CredentialKind = 'private_key' | 'token' | 'password'
+type CredentialKind = 'private_key' | 'token' | 'password'
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
 const ASSIGNED =

@@ -1,5 +1,5 @@
 /** `k` of `n` comparisons, for example agreements. */
-export type Share = { n: number; k: number }
+type Share = { n: number; k: number }
 
 /** P(X <= k) of a binomial variable, summed exactly in logarithms. */
 export function binomialTail({ n, k }: Share, p: number): number {
@@ -35,18 +35,16 @@ export function clopperPearsonHigh({ n, k }: Share, delta = 0.05): number {
   return high
 }
 
-/** One-sided Clopper-Pearson: the share is at least this with confidence 1 - `delta`. */
-export const clopperPearsonLow = ({ n, k }: Share, delta = 0.05): number => 1 - clopperPearsonHigh({ n, k: n - k }, delta)
+/** One-sided Clopper-Pearson: the share is at least this with confidence 95 %. */
+export const clopperPearsonLow = ({ n, k }: Share): number => 1 - clopperPearsonHigh({ n, k: n - k })
 
 /** The normal quantile of a one-sided bound of 95 %. */
 const Z_95 = 1.6448536269514722
 
 /** One-sided Wilson bound: an approximation that needs fewer comparisons than Clopper-Pearson. */
-export function wilsonLow({ n, k }: Share, z = Z_95): number {
+export function wilsonLow({ n, k }: Share): number {
   if (n === 0) return 0
   const share = k / n
-  const spread = z * Math.sqrt((share * (1 - share)) / n + (z / (2 * n)) ** 2)
-  return Math.max(0, (share + z ** 2 / (2 * n) - spread) / (1 + z ** 2 / n))
+  const spread = Z_95 * Math.sqrt((share * (1 - share)) / n + (Z_95 / (2 * n)) ** 2)
+  return Math.max(0, (share + Z_95 ** 2 / (2 * n) - spread) / (1 + Z_95 ** 2 / n))
 }
-
-export const wilsonHigh = ({ n, k }: Share, z = Z_95): number => 1 - wilsonLow({ n, k: n - k }, z)

@@ -6,9 +6,9 @@ export type ApiProblem = z.infer<typeof problem>
 /** An expected outcome: problems are data, and no call throws. */
 export type Answer<Value> = { ok: true; value: Value } | { ok: false; problem: ApiProblem }
 
-export const failed = (status: number, title: string, detail: string): { ok: false; problem: ApiProblem } => ({
+export const failed = (title: string, detail: string): { ok: false; problem: ApiProblem } => ({
   ok: false,
-  problem: { type: 'about:blank', title, status, detail },
+  problem: { type: 'about:blank', title, status: 0, detail },
 })
 
 /** The JSON that somebody wrote. */
@@ -16,7 +16,7 @@ export function written(text: string): Answer<unknown> {
   try {
     return { ok: true, value: JSON.parse(text) }
   } catch (error) {
-    return failed(0, 'This is not JSON', String(error))
+    return failed('This is not JSON', String(error))
   }
 }
 

@@ -4,8 +4,8 @@ import { answered, unanswered } from './away.ts'
 import { failed, problemFrom, type Answer } from './problem.ts'
 import { endSession, keyInUse } from './session.ts'
 
-export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-export type RequestOptions = { body?: unknown; signal?: AbortSignal; headers?: Record<string, string>; patience_ms?: number }
+type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type RequestOptions = { body?: unknown; signal?: AbortSignal; headers?: Record<string, string>; patience_ms?: number }
 
 const PATIENCE_MS = 30_000
 /** Counts what this page changed of approvals and dead letters. */
@@ -54,10 +54,10 @@ export async function requestText(method: HttpMethod, path: string, options: Req
     if (response.status === 401 && key === keyInUse()) endSession(problem.detail)
     return { ok: false, problem }
   } catch {
-    if (signal?.aborted) return failed(0, 'Stopped', 'The request is no longer needed.')
-    if (patience.aborted) return failed(0, 'No answer', `The server did not answer within ${patience_ms / 1000} s.`)
+    if (signal?.aborted) return failed('Stopped', 'The request is no longer needed.')
+    if (patience.aborted) return failed('No answer', `The server did not answer within ${patience_ms / 1000} s.`)
     unanswered()
-    return failed(0, 'The server does not answer', 'The page tries again until it does.')
+    return failed('The server does not answer', 'The page tries again until it does.')
   }
 }
 

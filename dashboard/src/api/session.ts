@@ -5,7 +5,7 @@ import { clearCache } from './cache.ts'
 import { failed, problemFrom, type Answer } from './problem.ts'
 
 export type Role = 'admin' | 'operator' | 'publisher' | 'viewer'
-export type OwnKey = z.infer<typeof ownKey>
+type OwnKey = z.infer<typeof ownKey>
 type Session = { key: string; own: OwnKey }
 
 /** The tab's memory: another tab, or this one after it was closed, asks for the key again. */
@@ -30,7 +30,7 @@ function stored(): Session | null {
 
 export async function signIn(key: string): Promise<Answer<OwnKey>> {
   const response = await fetch('/v1/key', { headers: { Authorization: `Bearer ${key}` } }).catch(() => null)
-  if (!response) return failed(0, 'The server does not answer', 'Try again when it is up.')
+  if (!response) return failed('The server does not answer', 'Try again when it is up.')
   const text = await response.text()
   if (!response.ok) return { ok: false, problem: problemFrom(response.status, text) }
   const value = JSON.parse(text) as OwnKey

@@ -72,8 +72,8 @@ export class Guard {
   }
 
   /** Counts the work on disk before it begins. False if it crashed too often: park it. */
-  async begin(work: GuardedWork, most = MOST_DEATHS): Promise<boolean> {
-    if (this.deaths(work) >= most) return false
+  async begin(work: GuardedWork): Promise<boolean> {
+    if (this.deaths(work) >= MOST_DEATHS) return false
     this.#write({ ...work, deaths: this.deaths(work) + 1, reason: this.reason(work), at: this.#parts.now(), parked_at: null })
     this.#begun.add(keyOf(work))
     await this.#parts.database.sync()

@@ -82,7 +82,7 @@ export const artifactRegisterRoutes = resource().openapiRoutes([
   serve(copy, async (c, { params: { ref }, body: { id } }) => {
     const contributor = { ...contributorOf(c.var.principal), may_take_over: false }
     const found = await reflexAt(storeOf(c.env), ref, c.var.principal)
-    const { code, hash, description, ...of } = readable('reflex', found)
+    const { code, hash, description, ...of } = readable(found)
     const isTaken = conflict('id-taken', `The reflex ${id} exists already. Copy it under another id.`)
     if (await storedReflex(storeOf(c.env), id)) throw isTaken
     const provenance = { by: contributor.owner, scope: null, template: null, origin: { id: of.id, version: of.version, hash } }

@@ -1,14 +1,12 @@
-import type { ArtifactKind } from '../../contract/artifact.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
 import type { LookedUp } from '../../artifacts/look-up.ts'
 import { forbidden } from '../problems/refusals.ts'
 
-type Goods = { id: string; version: string | number }
-
 /** Refuses what would show the content, or what it does with inputs that the caller chooses. */
-export function readable<Version extends Goods>(kind: ArtifactKind, { version, reads }: LookedUp<Version>): Version {
+export function readable({ version, reads }: LookedUp<ReflexVersion>): ReflexVersion {
   if (reads) return version
   throw forbidden(
-    `The ${kind} ${version.id}@${version.version} is for sale, so only its owner reads, copies or tries it. ` +
+    `The reflex ${version.id}@${version.version} is for sale, so only its owner reads, copies or tries it. ` +
       'Buy a licence or a copy, or try a listing of it on your own recordings: POST /v1/market/listings/ID/try.',
   )
 }

@@ -29,7 +29,7 @@ import { conflict } from '../problems/refusals.ts'
 const PAGE = 100
 const runRoutes = resource().openapiRoutes([
   serve(run, async (c, { params: { ref }, body: { context } }) => {
-    const program = readable('reflex', await reflexAt(storeOf(c.env), ref, c.var.principal))
+    const program = readable(await reflexAt(storeOf(c.env), ref, c.var.principal))
     return withComputing(c.var.principal, (computing) => {
       const ran = runReflex(isolateSandbox(), program, { ...sampleContext, ...context })
       computing.spend(ran.fuel)
@@ -38,7 +38,7 @@ const runRoutes = resource().openapiRoutes([
   }),
   serve(evaluate, async (c, { params: { ref }, body: { scope, window } }) => {
     demandCoverage(c.var.principal, [{ scope }])
-    const program = readable('reflex', await reflexAt(storeOf(c.env), ref, c.var.principal))
+    const program = readable(await reflexAt(storeOf(c.env), ref, c.var.principal))
     const recorded = c.env.SCOPE.getByName(scope)
     const since = Date.now() - window
     return withComputing(c.var.principal, (computing) =>

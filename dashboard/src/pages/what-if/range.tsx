@@ -46,9 +46,9 @@ async function replay(scope: string, asked: object, left: AbortSignal): Promise<
   if (!answer.ok) return answer
   try {
     const last = JSON.parse(answer.value.trim().split('\n').at(-1) ?? '') as { report: RangeReport } | { error: string }
-    return 'report' in last ? { ok: true, value: last.report } : failed(0, 'The replay failed', last.error)
+    return 'report' in last ? { ok: true, value: last.report } : failed('The replay failed', last.error)
   } catch {
     // The server may end in the middle of a line, or before the first.
-    return failed(0, 'The replay failed', 'The answer ended early.')
+    return failed('The replay failed', 'The answer ended early.')
   }
 }

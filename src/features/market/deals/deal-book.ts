@@ -302,8 +302,8 @@ export class DealBook {
   }
 
   /** Closes a listing; its open offers are rejected. */
-  closeListing(listing: ListingRecord, state: 'closed' | 'sold', reason: string, why: Why, at: number): ListingRecord {
+  closeListing(listing: ListingRecord, reason: string, why: Why, at: number): ListingRecord {
     for (const offer of this.deals.offersOn(listing.listing_id)) this.endOffer(offer, 'rejected', why, at)
-    return this.saveListing({ ...listing, state, state_reason: reason })
+    return this.saveListing({ ...listing, state: 'closed', state_reason: reason })
   }
 }

@@ -49,8 +49,7 @@ function advance(book: DealBook, deal: DealRecord, at: number): void {
 /** Closes the listings of a version, returns the money of offers and ends its licences. */
 function revoke(book: DealBook, { artifact, hash, reason }: Revocation, now: number): void {
   const why = { by: LEDGER_ACTS, reason }
-  for (const listing of book.listings.openWith(hash))
-    if (listing.artifact === artifact) book.closeListing(listing, 'closed', reason, why, now)
+  for (const listing of book.listings.openWith(hash)) if (listing.artifact === artifact) book.closeListing(listing, reason, why, now)
   for (const deal of book.deals.runningOf(artifact)) {
     if (deal.status === 'offered') book.endOffer(deal, 'rejected', why, now)
     else if (deal.kind === 'licence') book.endLicence(deal, 'refunded', why, now)
@@ -229,7 +228,7 @@ export class Deals implements Room {
       return { ok: false, reason: 'not_allowed', detail: `${listing.seller} belongs to another key of this name.` }
     if (listing.state !== 'open') return { ok: true, listing: presentListing(listing) }
     const why = { by: listing.seller, reason: 'the listing was closed' }
-    return { ok: true, listing: presentListing(this.#book.closeListing(listing, 'closed', reason, why, now)) }
+    return { ok: true, listing: presentListing(this.#book.closeListing(listing, reason, why, now)) }
   }
 
   listing(listing_id: string): Listing | null {
