@@ -16,7 +16,7 @@ import { configure, state } from '../../src/contract/operations/scopes.ts'
 import { type AuthLog, readAuthLog } from './read-log.ts'
 import { type DemoDeadLetter, summarise, type DemoSummary, type WaitingApproval } from './summary.ts'
 
-export const REFLEX = 'ssh-brute-force'
+const REFLEX = 'ssh-brute-force'
 export const REFLEX_FILE = `examples/reflexes/${REFLEX}.js`
 export const SKILL_FOLDER = 'examples/skills/'
 const SKILL_FILES = ['incident-open.json', 'network-block.json']

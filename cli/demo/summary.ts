@@ -13,7 +13,7 @@ export type WaitingApproval = {
   expires_at: string
 }
 export type DemoDeadLetter = { id: string; scope: string | null; event_id: string | null; error: string; attempts: number }
-export type DemoDecider = 'reflex' | 'turn'
+type DemoDecider = 'reflex' | 'turn'
 /** `attempts`: failed logins from the address in the whole log. */
 export type Block = { address: string; reason: string; by: DemoDecider; scope: string; at: string; attempts: number }
 /** The demo's own time in ms. */

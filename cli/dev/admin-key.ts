@@ -5,7 +5,7 @@ import { parseEnv } from 'node:util'
 
 type Folders = { project: string; state: string }
 /** `own` is a generated secret that is not in .dev.vars and must be passed to the server. */
-export type LocalSecret = { value: string; own: boolean }
+type LocalSecret = { value: string; own: boolean }
 
 /** The secrets that a local server needs: one that is generated stays the same for its state. */
 export const adminKey = (folders: Folders): LocalSecret => secretOf(folders, 'REFLEX_ADMIN_KEY', 'admin-key')

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 /** A stack frame in wrangler's bundle: its file, line and column. */
 const FRAME = /file:\/\/\/\S+?\/\.wrangler\/tmp\/[^\s/]+\/index\.js:(\d+):(\d+)/g
 
-export type StackMapper = { url: string; close: () => void }
+type StackMapper = { url: string; close: () => void }
 
 /** A local HTTP server that maps a stack of the bundle to the lines of the source files. */
 export async function startStackMapper(project: string): Promise<StackMapper> {

@@ -1,7 +1,7 @@
 import { messageOf } from '../lib/cli-error.ts'
 import type { FileChange } from './watch.ts'
 
-export type SupervisedProcess = { ended: Promise<void>; stop: () => Promise<void> }
+type SupervisedProcess = { ended: Promise<void>; stop: () => Promise<void> }
 type Ports = {
   /** Resolves when the server answers; rejects if it does not start. */
   start: () => Promise<SupervisedProcess>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /** `settings`: a file that wrangler reads only at start. */
 export type FileChange = { path: string; kind: 'settings' | 'source' }
-export type FileChanges = { next: (kind?: FileChange['kind']) => Promise<FileChange>; close: () => void }
+type FileChanges = { next: (kind?: FileChange['kind']) => Promise<FileChange>; close: () => void }
 
 const SETTINGS = '.dev.vars'
 const SOURCES = new Set(['wrangler.toml', 'package.json'])

@@ -36,7 +36,7 @@ export function schemaText(schema: DocumentedSchema, indent = ''): string {
   return plainText(schema)
 }
 
-export const referenceName = ($ref: string): string => $ref.split('/').at(-1) ?? $ref
+const referenceName = ($ref: string): string => $ref.split('/').at(-1) ?? $ref
 
 export function limitsText({
   minimum,

@@ -3,7 +3,7 @@ import { count } from '../lib/text.ts'
 import type { Paint } from '../lib/paint.ts'
 
 /** Model calls for a number of events in a row. */
-export type CurveBucket = { from: number; events: number; calls: number }
+type CurveBucket = { from: number; events: number; calls: number }
 /** A change in the scope, and the number of events before it. */
 export type Mark = { after: number; text: string }
 export type Curve = { title: string; buckets: readonly CurveBucket[]; marks: readonly Mark[] }

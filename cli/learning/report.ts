@@ -32,7 +32,7 @@ export const figuresOf = ({ calls, by_reflex, marks, runs }: Taught) => ({
 })
 
 /** Compares the first and the last hundred events. */
-export function sentence({ calls, by_reflex }: Taught): string {
+function sentence({ calls, by_reflex }: Taught): string {
   const first = bucketsOf(calls.slice(0, BUCKET), BUCKET)[0]
   const last = bucketsOf(calls.slice(-BUCKET), BUCKET)[0]
   if (!first || !last) return 'No event was sent.'
@@ -57,7 +57,7 @@ export function runLines(runs: readonly LearnRun[], { columns, paint }: Look): s
 }
 
 /** A program, cut after some lines. */
-export function codeLines(code: string, { paint }: Look): string[] {
+function codeLines(code: string, { paint }: Look): string[] {
   const lines = code.trimEnd().split('\n')
   const rest = lines.length - MOST_CODE_LINES
   return [

@@ -10,7 +10,7 @@ const RECONNECT_MS = 250
 const SILENCE_MS = 40_000
 
 /** `after`: the `seq` to start after, 0 by default. */
-export type Follow = { scope: string; after?: number; signal: AbortSignal; onEntry: (entry: LogEntry) => void }
+type Follow = { scope: string; after?: number; signal: AbortSignal; onEntry: (entry: LogEntry) => void }
 
 /**
  * Follows a scope's log until the signal aborts. A broken connection resumes after the last entry

@@ -1,4 +1,4 @@
-export type ServerSentEvent = { id: string | null; event: string; data: string }
+type ServerSentEvent = { id: string | null; event: string; data: string }
 
 /**
  * Parses Reflex's server-sent events, whose lines end with a line feed. Feed it pieces of text; it

@@ -12,7 +12,7 @@ export type Survivor = { line: number; from: string; to: string }
  */
 export type FileResult = { killed: number; timed_out: number; static: number; survived: Survivor[] }
 /** By hand, `killed` and `survived` are the ids of breaks. */
-export type Results = { areas: Record<string, Record<string, FileResult>>; by_hand: { killed: string[]; survived: string[] } }
+type Results = { areas: Record<string, Record<string, FileResult>>; by_hand: { killed: string[]; survived: string[] } }
 
 const FILE = path.join(import.meta.dirname, 'results.json')
 const PAGE = path.join(import.meta.dirname, '../../docs/mutation.md')

@@ -5,7 +5,7 @@ import { printer, type Printer } from './printer.ts'
 import { profilesPath, readProfiles } from './profiles.ts'
 import { isUnencrypted, targetOf, type Flags } from './target.ts'
 
-export type Globals = Flags & { json?: boolean }
+type Globals = Flags & { json?: boolean }
 
 /** The means of one run of a command. */
 export type Session = {

@@ -95,7 +95,7 @@ function answer(metric: Metric, label: string | null, points: Series): ShownStat
   return { label, total: of(all.get(0) ?? {}), points: Array.from(points, ([start, sums]) => ({ at: iso(start), value: of(sums) })) }
 }
 
-export type ShownStatistics = z.infer<typeof statistics>
+type ShownStatistics = z.infer<typeof statistics>
 type Query = { by?: string; bucket: Bucket; file?: string; scope?: string; since?: string; until?: string }
 
 const HELP = `

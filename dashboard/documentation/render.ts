@@ -3,7 +3,7 @@ import path from 'node:path'
 import { Marked, type Tokens } from 'marked'
 
 /** The Markdown of a page, by its path below docs/, such as `decisions/one-alarm.md`. */
-export type Sources = ReadonlyMap<string, string>
+type Sources = ReadonlyMap<string, string>
 
 const INDEX = 'index.md'
 

@@ -20,7 +20,7 @@ export const endOfAct = <Ending extends ActionEnding>(ending: Ending, place: num
   ending.error === null ? ending : { ...ending, error: `act ${place + 1} of ${of}: ${ending.error}` }
 
 /** The last effect of an action, as the journal has it. */
-export type LastEffect = { status: string; idempotence_key: string | null }
+type LastEffect = { status: string; idempotence_key: string | null }
 
 /**
  * The end of an action whose attempt failed; null if it is tried again. An effect that may have

@@ -33,7 +33,7 @@ const QUIET: AnswerSink = { streams: false, said: () => {}, called: () => {} }
 /** Rounds in which a model hears of refusals before the request ends. */
 const MOST_REFUSALS = 4
 
-export function requestFrom(hash: string, part: (hash: string) => unknown): ModelRequest {
+function requestFrom(hash: string, part: (hash: string) => unknown): ModelRequest {
   const { prompt, tools, options } = part(hash) as RequestParts
   const known = part(tools) as { tools: LanguageModelV4FunctionTool[] }
   return { prompt: prompt.map((message) => part(message)) as LanguageModelV4Prompt, tools: known.tools, options }

@@ -22,7 +22,7 @@ type VersionName = string | number
 type Named<Word, Number> = { id: string; version: Number; state: Word }
 
 /** The rules of one kind. `Head` is a version without its content. */
-export type RegistryKind<Word extends string, Number extends VersionName, Head extends Named<Word, Number>, Version> = {
+type RegistryKind<Word extends string, Number extends VersionName, Head extends Named<Word, Number>, Version> = {
   kind: ArtifactKind
   /** The contract's names for the stages of this kind. */
   words: readonly (readonly [Stage, Word])[]

@@ -23,7 +23,7 @@ const MOST_WAITING = 50
 /** A request waits so long, and has its place so long, before the place is called back. */
 const CALLED_MS = 3000
 
-export type ComputingLimits = {
+type ComputingLimits = {
   /** Units that one key may spend in a minute. */
   units_per_minute: number
   /**
@@ -36,7 +36,7 @@ type Clock = { now: () => number; wait: (ms: number) => Promise<unknown> }
 type Account = { since: number; spent: number }
 /** `nth`: in the order of arrival. */
 type Waiting = { key: string; nth: number; since: number; looked_at: number }
-export type ComputingRefusal = { ok: false; reason: 'spent' | 'busy'; retry_s: number }
+type ComputingRefusal = { ok: false; reason: 'spent' | 'busy'; retry_s: number }
 const BUSY: ComputingRefusal = { ok: false, reason: 'busy', retry_s: 1 }
 
 /**

@@ -1,4 +1,4 @@
-export type InTurns<Item> = {
+type InTurns<Item> = {
   /** Names the owner. Owners take turns, however many items one of them has. */
   ownerOf: (item: Item) => string
   /** Items of one portion. */

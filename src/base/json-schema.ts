@@ -9,11 +9,11 @@ import { sameJson } from './json.ts'
 const MOST_WORK = 50_000
 const MOST_ISSUES = 10
 
-export type SchemaIssue = { path: PropertyKey[]; message: string }
+type SchemaIssue = { path: PropertyKey[]; message: string }
 /** Several values may share the work of one. */
 export type SchemaWork = { left: number }
 export type Judge = (value: unknown, work?: SchemaWork) => SchemaIssue[]
-export type Parse = (value: unknown) => { ok: true; value: unknown } | { ok: false; issues: SchemaIssue[] }
+type Parse = (value: unknown) => { ok: true; value: unknown } | { ok: false; issues: SchemaIssue[] }
 
 export const workOfOne = (): SchemaWork => ({ left: MOST_WORK })
 

@@ -5,7 +5,7 @@ type NamedAct = { kind: 'tool' | 'reply' | 'skill' | 'emit' | 'note'; name: stri
 
 const AND = ' + '
 const OR = ' or '
-export const NO_ACT = 'nothing'
+const NO_ACT = 'nothing'
 
 /**
  * The name of a decision without its arguments, such as `label + reply`: certificates prove it, and

@@ -64,7 +64,7 @@ function inSequence<const Type extends keyof typeof shapes>(type: Type) {
 }
 
 /** An act of a sequence. A reply has its text, or parts of it that may be earlier outputs. */
-export const sequenceAct = z.union([
+const sequenceAct = z.union([
   inSequence('call_tool'),
   inSequence('emit_event'),
   z.strictObject({ action_type: z.literal('reply'), ...shapes.reply }),
@@ -195,7 +195,7 @@ export function withoutOutputs(act: SequenceAct): Action {
   return action
 }
 
-export type ParsedAction = Result<{ action: Action }, { error: string }>
+type ParsedAction = Result<{ action: Action }, { error: string }>
 
 /** `input` is untrusted JSON. */
 export function parseAction(input: unknown): ParsedAction {

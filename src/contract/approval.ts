@@ -9,16 +9,7 @@ export const approvalStatuses = ['pending', 'approved', 'rejected', 'expired', '
 export const approvalStatus = z.enum(approvalStatuses)
 export type ApprovalStatus = z.infer<typeof approvalStatus>
 
-export const approvalRunStatuses = [
-  'running',
-  'ok',
-  'refused',
-  'clarify',
-  'needs_approval',
-  'partial_failure',
-  'failed',
-  'unknown',
-] as const
+const approvalRunStatuses = ['running', 'ok', 'refused', 'clarify', 'needs_approval', 'partial_failure', 'failed', 'unknown'] as const
 
 const steps = z.array(z.object({ tool: z.string(), status: z.string() }))
 const run = z
@@ -91,7 +82,7 @@ export type ApprovalVerdict = Pick<StoredApproval, 'reason' | 'traceparent'> & {
 export const verdictOf = ({ status, decided_by: by, reason, edits, traceparent }: StoredApproval): ApprovalVerdict | null =>
   status === 'pending' ? null : { status, by, reason, traceparent, ...(edits && { edits }) }
 
-export const decisionReason = z.string().min(1).max(1000)
+const decisionReason = z.string().min(1).max(1000)
 export const decidedFor = z.strictObject({ reason: decisionReason.optional() })
 export const approvalEdits = z
   .record(z.string().min(1).max(100), z.unknown())

@@ -62,12 +62,12 @@ type Meta = { trace_id: string; correlation_id: string | null; causation_id: str
 /** The caller's flags and state of the trace, as in W3C trace context. */
 export type TraceMarks = { trace_flags?: string | undefined; tracestate?: string | undefined }
 
-export const outcomeStatuses = ['completed', 'ignored', 'dead_lettered', 'cancelled'] as const
+const outcomeStatuses = ['completed', 'ignored', 'dead_lettered', 'cancelled'] as const
 export type OutcomeStatus = (typeof outcomeStatuses)[number]
 export const eventStatuses = ['queued', 'pending', 'processing', ...outcomeStatuses] as const
 export type EventStatus = (typeof eventStatuses)[number]
 
-export const waitingReasons = ['model', 'budget', 'retry', 'turn', 'debounce', 'reflex', 'pull', 'start', 'pause'] as const
+const waitingReasons = ['model', 'budget', 'retry', 'turn', 'debounce', 'reflex', 'pull', 'start', 'pause'] as const
 
 const waiting = z
   .object({
@@ -100,7 +100,7 @@ const failedRun = z
   .describe('A run of a skill that the turn proposed and that did not succeed.')
 export type FailedRun = z.infer<typeof failedRun>
 
-export const outcome = z
+const outcome = z
   .discriminatedUnion('by', [
     z.object({ by: z.literal('filter') }),
     z

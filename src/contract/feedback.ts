@@ -13,7 +13,7 @@ type DryUsage = { input_tokens: number; output_tokens: number; cost_usd: number 
 export type AuditOccasion = 'drawn' | 'first' | 'due' | 'new' | 'edge'
 
 /** `reply`: a corrected reply. `rejected`: an approval. `overruled`: by a turn or a person. */
-export const judgedBy = ['audit', 'overruled', 'rejected', 'feedback'] as const
+const judgedBy = ['audit', 'overruled', 'rejected', 'feedback'] as const
 export type JudgedBy = (typeof judgedBy)[number]
 
 export const feedback = z

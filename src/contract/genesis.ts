@@ -21,11 +21,11 @@ const methods = {
   'genesis_contracts.invoke': ['service', 'input'],
 } as const
 
-export type MarketToolName = keyof typeof methods
+type MarketToolName = keyof typeof methods
 export const marketToolNames = Object.keys(methods) as MarketToolName[]
 
 /** The method that calls the service of a contract in force. */
-export const SERVICE_METHOD = 'run'
+const SERVICE_METHOD = 'run'
 
 const named = (name: string): readonly string[] | undefined => (Object.hasOwn(methods, name) ? methods[name as MarketToolName] : undefined)
 

@@ -246,7 +246,7 @@ export type PassReason =
   | 'too_large'
 
 /** Kinds of entries of skill sessions, which define their fields. */
-export const skillEntryKinds = [
+const skillEntryKinds = [
   'bulletin-built',
   'blackboard-seeded',
   'blackboard-changed',

@@ -4,7 +4,7 @@ import { DECISION_ASKED } from './decision-asked.ts'
 
 export const MODEL_ASKED = 'model.asked'
 /** The interfaces of providers that a scope answers in. */
-export const providerApis = ['openai.chat', 'openai.responses', 'anthropic.messages'] as const
+const providerApis = ['openai.chat', 'openai.responses', 'anthropic.messages'] as const
 export type ProviderApi = (typeof providerApis)[number]
 
 /**

@@ -1,7 +1,7 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool, LanguageModelV4Prompt } from '@ai-sdk/provider'
 
 /** The options of a request that are JSON. */
-export type ModelOptions = Pick<
+type ModelOptions = Pick<
   LanguageModelV4CallOptions,
   | 'maxOutputTokens'
   | 'temperature'

@@ -19,7 +19,7 @@ export const texts = { events: { 'text/event-stream': z.string() }, lines: { [ND
 /** The fields of a tool, as models are shown them. The request checks them again. */
 type ToolFields = Readonly<Record<string, z.ZodType>>
 /** A request that reads, as a tool for coding agents over MCP. `fixed`: fields with one value. */
-export type OfferedMcpTool = { name: string; title: string; description: string; input: ToolFields; fixed?: OperationFields }
+type OfferedMcpTool = { name: string; title: string; description: string; input: ToolFields; fixed?: OperationFields }
 /** A request as a tool of agents, which act for the account of their scope: without its fields. */
 export type AgentTool<Input = unknown> = { name: string; description: string; input: z.ZodType<Input> }
 
@@ -61,7 +61,7 @@ type Named<Where extends At> = { at: Where; id: string; summary: string }
  * A request that callers may make, declared once. `src/http/describe/operation.ts` makes its route
  * and its description, `cli/reflex/operation.ts` its command. Node imports it as well as Workers.
  */
-export type Operation<
+type Operation<
   Where extends At,
   Params extends z.ZodObject | undefined,
   Query extends z.ZodObject | undefined,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-export type PlainSchema = { properties?: Record<string, object>; required?: string[]; oneOf?: PlainSchema[] }
+type PlainSchema = { properties?: Record<string, object>; required?: string[]; oneOf?: PlainSchema[] }
 
 /** A standalone JSON schema, for recursive JSON that zod-openapi's generator cannot expand. */
 export function plainSchema(schema: z.ZodType): PlainSchema {

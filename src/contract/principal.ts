@@ -80,7 +80,7 @@ export const isKeyId = (text: string): boolean => text === ADMIN_KEY_ID || /^[0-
 /** The role of the key that sent an event, as far as a setting may trust it. */
 export type SenderRole = NonNullable<Event['meta']['role']>
 /** The roles that `trusted_senders` may name: the strongest first. */
-export const senderRoles = ['admin', 'operator'] as const satisfies readonly SenderRole[]
+const senderRoles = ['admin', 'operator'] as const satisfies readonly SenderRole[]
 /** The text before the name of a role in a setting of senders. */
 export const ROLE = 'role:'
 const ROLES = senderRoles.map((role) => ROLE + role)

@@ -15,7 +15,7 @@ export const problem = z
     description: 'RFC 9457. `errors` lists the invalid parts of the input; `index` is the position of an event in a batch.',
   })
 
-export type ProblemType = `urn:reflex:problem:${string}`
+type ProblemType = `urn:reflex:problem:${string}`
 export type ProblemOptions = {
   status: number
   type: ProblemType

@@ -144,7 +144,7 @@ export const act = z
   .meta({ id: 'Act', description: 'An act on an event, in a comparable form.' })
 export type Act = z.infer<typeof act>
 
-export type SkillAct = Extract<Act, { act: 'run_skill' }>
+type SkillAct = Extract<Act, { act: 'run_skill' }>
 
 /** `skill_id` may name a version. The inputs are hashed, since acts are logged. */
 export function skillAct(skill_id: string, inputs: Record<string, unknown>): SkillAct {

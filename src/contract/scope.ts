@@ -76,7 +76,7 @@ export const modelWait = z.object({
 export type ModelWait = z.infer<typeof modelWait>
 
 /** `request`: work on behalf of a caller, which is never restarted. */
-export const workKinds = [
+const workKinds = [
   'event',
   'turn',
   'run',

@@ -103,7 +103,7 @@ export const bulletin = z
 /** `text` is for the system prompt, once per turn. */
 export type Bulletin = z.infer<typeof bulletin>
 
-export const proposalStatuses = ['ok', 'refused', 'clarify', 'needs_approval', 'partial_failure', 'failed', 'unknown'] as const
+const proposalStatuses = ['ok', 'refused', 'clarify', 'needs_approval', 'partial_failure', 'failed', 'unknown'] as const
 
 export const proposalResult = z
   .looseObject({

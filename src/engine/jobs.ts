@@ -10,7 +10,7 @@ import { inBackground } from './log/failures.ts'
 export type JobKind = string
 export type Job<Payload = unknown> = { kind: JobKind; key: string; payload: Payload; attempts: number }
 /** Jobs that share a lock run one after the other. */
-export type NewJob = { kind: JobKind; key: string; payload: unknown; locks?: readonly string[] }
+type NewJob = { kind: JobKind; key: string; payload: unknown; locks?: readonly string[] }
 
 export type JobHandler<Payload> = {
   /** The kind under which the guard parks it. */

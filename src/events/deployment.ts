@@ -6,7 +6,7 @@ import type { SortAnswers } from '../store/packs/told.ts'
 import type { FeatureRetention } from './retention.ts'
 
 /** `features`: what all features of the deployment declare. Returns a count. */
-export type SweepStep = { name: string; run: (env: Env, now: number, features: readonly DeploymentFeature[]) => Promise<number> }
+type SweepStep = { name: string; run: (env: Env, now: number, features: readonly DeploymentFeature[]) => Promise<number> }
 type MeasureSample = { suffix?: string; labels?: Record<string, string>; value: number }
 /** Numbers of one name, in the format of Prometheus. */
 export type Measure = { name: string; kind: 'counter' | 'gauge' | 'histogram'; help: string; samples: MeasureSample[] }

@@ -14,7 +14,7 @@ export type ParsedMail = {
 }
 
 /** The body of a delivery. `thread` names the mail that began the conversation. */
-export type MailDelivery = {
+type MailDelivery = {
   from: string
   to: string
   subject: string

@@ -19,7 +19,7 @@ const ARM_EVERY_MS = 20_000
 const MOST_RECENT = 10_000
 
 /** `known`: traces of events sent before, by `scope id`. `unsure`: events that may be lost. */
-export type Enqueued = { known: Map<string, string>; unsure: ReadonlySet<Event> }
+type Enqueued = { known: Map<string, string>; unsure: ReadonlySet<Event> }
 
 let armedAt = 0
 
@@ -176,7 +176,7 @@ const MOST_SENDER = 256
 const MALFORMED = 'malformed message: expected {"events": [...]}, each event with `id`, `type` and `scope`'
 
 /** Checks only what the consumers rely on: the events were validated when they were accepted. */
-export function readMessage(body: unknown): QueueMessage | null {
+function readMessage(body: unknown): QueueMessage | null {
   if (!isFields(body) || !Array.isArray(body['events']) || body['events'].length === 0) return null
   const { scope, events, sender } = body
   const names = new Set(events.map((event) => (isFields(event) ? event['scope'] : undefined)))
@@ -198,7 +198,7 @@ function sentBy(event: Event, sender: string): Event {
 
 const isFields = (value: unknown): value is { [name: string]: unknown } => typeof value === 'object' && value !== null
 
-export type PackedMessage = { message: QueueMessage; bytes: number }
+type PackedMessage = { message: QueueMessage; bytes: number }
 
 const MOST_EVENTS = 100
 

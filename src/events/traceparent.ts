@@ -33,12 +33,12 @@ function stateOf(tracestate: unknown): TraceMarks {
 }
 
 /** True if the caller records the trace. */
-export const isSampledBy = (trace_flags: string): boolean => (Number.parseInt(trace_flags, 16) & 1) === 1
+const isSampledBy = (trace_flags: string): boolean => (Number.parseInt(trace_flags, 16) & 1) === 1
 
 type Span = { trace_id: string; span_id: string }
 
 /** The header that a request carries to be a child of this span. */
-export const traceparentOf = ({ trace_id, span_id }: Span, trace_flags = '01'): string => `00-${trace_id}-${span_id}-${trace_flags}`
+const traceparentOf = ({ trace_id, span_id }: Span, trace_flags = '01'): string => `00-${trace_id}-${span_id}-${trace_flags}`
 
 /** As it is stored: a valid header, or null. */
 export function validTraceparent(traceparent: string | null | undefined): string | null {

@@ -8,7 +8,7 @@ import { ALL_VALUES, valueKey, valuesIn, type ValueBounds } from './values.ts'
 type Branch = NonNullable<Stratum['branch']>
 type Signs = readonly string[]
 type DecidedEvent = Parameters<typeof traitsOf>[0]
-export type SignCounts = Readonly<Record<string, number>>
+type SignCounts = Readonly<Record<string, number>>
 
 const MOST_SIGNS = 48
 /** Characters of a larger event, as JSON, are not searched for signs that stop an act. */

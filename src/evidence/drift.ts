@@ -50,7 +50,7 @@ export function doubt({ sum }: Pick<Cusum, 'sum'>, bar: Bar): number {
 }
 
 /** The last events' shapes, without labels. `unseen`: ordinals of those that were never seen. */
-export type ShapeWindow = { events: number; unseen: number[]; alarm: boolean }
+type ShapeWindow = { events: number; unseen: number[]; alarm: boolean }
 
 export const emptyShapeWindow = (): ShapeWindow => ({ events: 0, unseen: [], alarm: false })
 

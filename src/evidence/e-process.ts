@@ -1,6 +1,6 @@
 import { agreementOfAct, agreementOfAll, type Agreement } from '../contract/agreement.ts'
 
-export type Compared = { agreed: number; disagreed: number }
+type Compared = { agreed: number; disagreed: number }
 
 /** `poor` is to be ruled out. What agrees as often as `good` is to be proven. */
 export type Bar = { poor: number; good: number; noise: number }

@@ -7,7 +7,7 @@ export type Scored = { score: number; agreed: boolean }
  * Decisions with at least this score disagree at most `alpha` of the time, with confidence 1 -
  * `delta`.
  */
-export type Threshold = {
+type Threshold = {
   threshold: number
   n: number
   disagreed: number

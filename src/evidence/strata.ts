@@ -15,7 +15,7 @@ const MOST_STRATA = 100
 export type StratumPlace = { event_type: string; risk: Risk; act: string }
 type Judging = Pick<Certificate, 'least' | 'noise'>
 type Counts = Pick<Stratum, 'n' | 'k'>
-export type JudgedStrata = Judging & Pick<Certificate, 'strata' | 'foreseen' | 'others'>
+type JudgedStrata = Judging & Pick<Certificate, 'strata' | 'foreseen' | 'others'>
 
 export const isSame = (one: StratumPlace, { event_type, risk, act }: StratumPlace): boolean =>
   one.event_type === event_type && one.risk === risk && one.act === act

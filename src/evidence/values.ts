@@ -42,7 +42,7 @@ const wordsIn = (text: string): string[] =>
 export const valueKey = (path: string, word: string): string => (fnv1a(`${path} ${word}`) % 36 ** 4).toString(36)
 
 /** Acts since the last audit, by value. */
-export type Unaudited = Readonly<Record<string, number>>
+type Unaudited = Readonly<Record<string, number>>
 
 /** Values that are counted; rarer ones are forgotten first. */
 const MOST_COUNTED = 64

@@ -25,7 +25,7 @@ const sizeOf = (value: unknown): number => {
 const sameText = (left: unknown, right: unknown): number => (lengthOf(left) === lengthOf(right) ? lengthOf(left) : 0)
 
 /** The most that a comparison with the value can read. */
-export function weigh(value: unknown): void {
+function weigh(value: unknown): void {
   spend(ITEM + lengthOf(value))
   if (Array.isArray(value)) value.forEach(weigh)
   else if (value instanceof Map) {

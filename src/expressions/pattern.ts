@@ -6,7 +6,7 @@ import { spend } from './environment.ts'
  * A regular expression whose work is at most its steps times the characters of the text: all of its
  * states advance together, and none goes back. JavaScript's own can take exponential time.
  */
-export type TextPattern = { steps: readonly Step[] }
+type TextPattern = { steps: readonly Step[] }
 
 type Test = (character: string) => boolean
 type TextPlace = { at: number; text: readonly string[] }

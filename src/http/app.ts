@@ -31,7 +31,7 @@ export type FeatureRoutes = {
   readonly changed?: (env: Env, change: Change) => Promise<void>
 }
 /** `operations`: what all features declare. */
-export type ApiOfFeatures = { fetch: App['fetch']; operations: readonly AnyOperation[] }
+type ApiOfFeatures = { fetch: App['fetch']; operations: readonly AnyOperation[] }
 
 /** The API of a deployment: routes of its features, the platform and its agents. */
 export function createApp(agents: AgentRegistry, features: readonly (FeatureRoutes & DeploymentFeature)[]): App {

@@ -22,7 +22,7 @@ export type Topic = {
  * State that is kept elsewhere. `due`: when it is sent; unset: with each flush. `changed`: it keeps
  * others from resting.
  */
-export type OutboxSource = { send: () => Promise<void>; due?: () => number | null; changed?: () => boolean; readonly waiting?: number }
+type OutboxSource = { send: () => Promise<void>; due?: () => number | null; changed?: () => boolean; readonly waiting?: number }
 
 export type OutboxPace = {
   /** Changes are gathered for this long. */

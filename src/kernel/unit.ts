@@ -350,7 +350,7 @@ const NAMES = Object.keys(counters.shape) as (keyof Counts)[]
 export const ZERO = Object.fromEntries(NAMES.map((name) => [name, 0])) as Counts
 
 /** The log, as far as counts are written with its entries. */
-export type EntryWriter = { readonly last: number; write(counts: string | null): boolean }
+type EntryWriter = { readonly last: number; write(counts: string | null): boolean }
 
 /** The state key of the sums, and of the last log entry that they include. */
 const KEY = 'counters'

@@ -125,7 +125,7 @@ const outputOf = (place: number | undefined, outputs: Comparing['outputs']): Jso
   outputs && place !== undefined && place in outputs ? asJson(outputs[place]) : undefined
 
 /** The acts beside words, unless words are all there is. */
-export function withoutWords<One>(acts: readonly One[], isWords: (act: One) => boolean): readonly One[] {
+function withoutWords<One>(acts: readonly One[], isWords: (act: One) => boolean): readonly One[] {
   const others = acts.filter((act) => !isWords(act))
   return others.length === 0 ? acts : others
 }

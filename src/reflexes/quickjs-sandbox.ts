@@ -49,7 +49,7 @@ export class QuickJsSandbox implements Sandbox {
 }
 
 /** A compiled program, or the error that prevented it. */
-export type PreparedReflex = { code: string; compiled: CompiledReflex } | { code: string; compiled: null; failure: EngineAnswer }
+type PreparedReflex = { code: string; compiled: CompiledReflex } | { code: string; compiled: null; failure: EngineAnswer }
 
 /** Beyond this size the least recently used programs are dropped. */
 const MOST_BYTES = 16 * 1024 * 1024
@@ -95,10 +95,10 @@ class ProgramCache {
 
 const sizeOf = ({ code, compiled }: PreparedReflex): number => OVERHEAD + code.length * 2 + (compiled?.image.size ?? 0)
 
-export type SandboxOutcome = Pick<SandboxRun, 'value' | 'reason' | 'error'>
+type SandboxOutcome = Pick<SandboxRun, 'value' | 'reason' | 'error'>
 
 /** The meaning of a run's ending, in words for the reflex's author. */
-export function outcomeOf(ending: EngineEnd, fuel: number): SandboxOutcome {
+function outcomeOf(ending: EngineEnd, fuel: number): SandboxOutcome {
   switch (ending.kind) {
     case 'answer':
       return outcomeOfAnswer(ending.text)

@@ -6,7 +6,7 @@ import type { Action, Branching, OutputCondition, SequenceAct } from '../contrac
 /** The outputs of the acts so far, by their places; undefined where an act had none. */
 export type Outputs = readonly (Json | undefined)[]
 /** `reason`: `unknown` if an output is not known, `missing` if it has nothing at the path. */
-export type ResolvedAct = Result<{ action: Action }, { reason: 'unknown' | 'missing'; detail: string }>
+type ResolvedAct = Result<{ action: Action }, { reason: 'unknown' | 'missing'; detail: string }>
 
 /**
  * An act as it is done, with the outputs that it uses. Only `uses` and the parts of a reply name

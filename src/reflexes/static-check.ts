@@ -5,7 +5,7 @@ import { partsOf } from './weights.ts'
 
 /** Line and column count from 1. */
 export type CodeError = { line: number; column: number; message: string }
-export type CodeCheck = { ok: true; hash: string } | { ok: false; errors: CodeError[] }
+type CodeCheck = { ok: true; hash: string } | { ok: false; errors: CodeError[] }
 
 /** Checks a reflex's code without running it. `hash` is its SHA-256, as 64 hex digits. */
 export async function checkReflex(code: string): Promise<CodeCheck> {

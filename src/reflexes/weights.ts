@@ -9,7 +9,7 @@ const MARK = '\n// weights: '
 const BASE64 = /^[A-Za-z0-9+/]{2,}={0,2}$/
 
 /** `weights`: characters with the codes 1 to 255, one for each byte; null: the program has none. */
-export type ProgramParts = { ok: true; code: string; weights: string | null } | { ok: false; code: string; error: string }
+type ProgramParts = { ok: true; code: string; weights: string | null } | { ok: false; code: string; error: string }
 
 export function partsOf(program: string): ProgramParts {
   const { code, base64 } = split(program)

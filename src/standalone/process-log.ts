@@ -47,7 +47,7 @@ function logged(value: unknown): unknown {
 export const plainTexts = (value: unknown): unknown => mapJson(value, logged)
 
 /** The mask of what a process logs: named fields, and texts that look like secrets. */
-export function processMask(fields: readonly string[]): (value: unknown) => unknown {
+function processMask(fields: readonly string[]): (value: unknown) => unknown {
   const redact = redactor(fields)
   return (value) => plainTexts(redact(value))
 }

@@ -1,6 +1,6 @@
 import type { JsonFields } from '../base/json.ts'
 
-export type RowKind = 'skill' | 'run' | 'usage' | 'journal' | 'output' | 'approval' | 'control'
+type RowKind = 'skill' | 'run' | 'usage' | 'journal' | 'output' | 'approval' | 'control'
 
 export type StandaloneRow = { seq: number; at: string; kind: string; trace_id: string } & JsonFields
 

@@ -11,7 +11,7 @@ type JournalStore = Omit<Journal, 'end'> & {
   end(run_id: string, place: { phase: Phase; index: number }, end: StepEnd): Promise<void>
 }
 
-export type RunStore = Omit<RunsPort, 'end'> & {
+type RunStore = Omit<RunsPort, 'end'> & {
   end(run_id: string, end: Pick<RunEnd, 'skill_id' | 'status' | 'ended_at'>): Promise<void>
   /** Runs that have begun and not ended, including runs of a process that died. */
   unfinished(): readonly RunRecord[]
@@ -23,7 +23,7 @@ export type RunStore = Omit<RunsPort, 'end'> & {
  * Parked runs. `runs.begin` removes an approved run in the transaction that stores its record, so
  * that a crash before finds the approval and a crash after resumes the run.
  */
-export type ApprovalStore = {
+type ApprovalStore = {
   put(run: ApprovedRun): void
   /** Returns a waiting run once, then null. */
   approve(approval_id: string): ApprovedRun | null
@@ -46,7 +46,7 @@ export type Storage = {
   close(): void
 }
 
-export type ControlStore = { get<Value>(key: string): Value | undefined; put(key: string, value: unknown): void }
+type ControlStore = { get<Value>(key: string): Value | undefined; put(key: string, value: unknown): void }
 
 type Usage = { skill_id: string; last_run_at: number; succeeded: boolean | null }
 type Approval = { run: ApprovedRun; approved: boolean }

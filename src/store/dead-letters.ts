@@ -165,7 +165,7 @@ export async function countMatching(db: D1Database, query: LetterQuery & Pick<Ag
 }
 
 /** Groups are made of so many letters, the newest ones. */
-export const MOST_GROUPED = 10_000
+const MOST_GROUPED = 10_000
 const MOST_GROUPS = 100
 
 /** The newest letters by their error and type, the largest group first. */

@@ -26,7 +26,7 @@ export function roundPlace(edge: bigint, { rising, after, before }: Between): bi
 }
 
 /** SQL for the own time of the event with the JSON `event`, in ms. */
-export const happenedAt = (event: string): string => `CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER)`
+const happenedAt = (event: string): string => `CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER)`
 /**
  * An own time that is nearer to the acceptance is not stored beside it: those who collect events
  * send them some seconds later.
@@ -47,8 +47,8 @@ export const insertEvents = (rows: string): string => `INSERT INTO events
   FROM (${rows}) WHERE true`
 
 /** A row of `queued`: the events of one `sendBatch`. */
-export type SentBatch = { id: string; events: readonly Event[] }
-export type UnseenBatch = SentBatch & { attempts: number }
+type SentBatch = { id: string; events: readonly Event[] }
+type UnseenBatch = SentBatch & { attempts: number }
 
 /** The id of a new batch. Two equal ids share a row. */
 export const newBatchId = (now: number): string => String(BigInt(seqAt(now)) + BigInt(Math.floor(Math.random() * 2 ** BITS)))

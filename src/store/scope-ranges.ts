@@ -8,7 +8,7 @@ const LAST = '\u007F'
  * `is_exact`: the patterns match all of it. `prefix`: has sums if they exist. `hash`: of the only
  * scope.
  */
-export type ScopeRange = { first: string; end: string; prefix: string | null; hash: string | null; is_exact: boolean }
+type ScopeRange = { first: string; end: string; prefix: string | null; hash: string | null; is_exact: boolean }
 
 /** Ranges of scopes that do not overlap and hold all that the patterns match. */
 export function rangesOf(patterns: readonly string[]): ScopeRange[] {

@@ -4,7 +4,7 @@ import { CALLER_TOOL } from '../contract/model-asked.ts'
 import { defineTool, type ToolDefinition } from './define-tool.ts'
 
 /** The output of a call of a caller's tool: the caller's own comes with a later request. */
-export const HANDED_OVER = { handed_over: true } as const
+const HANDED_OVER = { handed_over: true } as const
 
 const MOST_QUOTED = 200
 const NAME = /^caller\.[\w-]{1,128}$/

@@ -143,7 +143,7 @@ export const onlyReads = ({ repeatable = false, reads = false }: Pick<ToolDefini
   repeatable || reads
 
 /** A tool, with what `deps.call` takes and gives for it. The field is never set. */
-export type TypedTool<Given, Output> = ToolDefinition & { readonly types?: { given: Given; output: AsJson<Output> } }
+type TypedTool<Given, Output> = ToolDefinition & { readonly types?: { given: Given; output: AsJson<Output> } }
 
 /**
  * The part of a type that is the same in JSON. A call that is answered from the journal gives what

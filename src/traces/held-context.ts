@@ -5,7 +5,7 @@ import { placesIn } from './ranges.ts'
 export const isWhole = (entry: LogEntry): boolean =>
   (entry.kind === 'turn-started' && entry.saw.hidden === undefined) || (entry.kind === 'context-trimmed' && entry.kept !== undefined)
 
-export type Held = {
+type Held = {
   seqs: Set<number>
   scratch: Record<string, unknown>
   last_action_at: number | null

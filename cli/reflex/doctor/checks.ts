@@ -53,7 +53,7 @@ export type DoctorHealth = {
 /** `nearest`: the name that was meant, most likely. */
 export type UnknownVariable = { name: string; nearest: string }
 /** When the request was sent and answered, in ms. */
-export type Timing = { sent: number; received: number }
+type Timing = { sent: number; received: number }
 
 const check = (name: string, level: CheckLevel, detail: string, hint: string | null = null): HealthCheck => ({ name, level, detail, hint })
 const LOGS = 'Look into the log of the Worker: npx wrangler tail.'
@@ -177,7 +177,7 @@ export const scopeBudgetsCheck = (asked: readonly { scope: string; budget_proble
   asked.flatMap(({ scope, budget_problem: problem }) => (problem === null ? [] : [budgetCheck(`the scope ${scope}`, problem)]))
 
 /** Calls of tools within the last hour, by tool. */
-export type DoctorCalls = { ended: Record<string, number>; failed: Record<string, number> }
+type DoctorCalls = { ended: Record<string, number>; failed: Record<string, number> }
 
 /** Fewer failures of a tool are expected: single calls fail. */
 const LEAST_FAILED = 3

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 
 type Versions = Readonly<Record<string, string>>
 /** `folder`: the templates of the package. `wrangler`: its own wrangler.toml. */
-export type ProjectTemplate = { name: string; template: TemplateName; spec: string; folder: string; wrangler: string; versions: Versions }
+type ProjectTemplate = { name: string; template: TemplateName; spec: string; folder: string; wrangler: string; versions: Versions }
 
 export const TEMPLATES = {
   chat: 'answers messages',

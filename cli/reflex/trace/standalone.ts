@@ -7,7 +7,7 @@ import { CliError } from '../../lib/cli-error.ts'
 import type { Column } from '../table.ts'
 import { openStandalone } from '../standalone-file.ts'
 
-export type StandaloneTrace = { trace_id: string; started_at: string; entries: number; errors: number; kinds: string[] }
+type StandaloneTrace = { trace_id: string; started_at: string; entries: number; errors: number; kinds: string[] }
 export const standaloneColumns: Column<StandaloneTrace>[] = [
   { title: 'STARTED', of: ({ started_at }) => started_at },
   { title: 'STATUS', of: ({ errors }) => (errors > 0 ? 'error' : 'ok'), colour: ({ errors }) => (errors > 0 ? 'red' : 'green') },

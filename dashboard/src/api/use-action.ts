@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { Answer, ApiProblem } from './problem.ts'
 
-export type ActionButton<Input, Value> = {
+type ActionButton<Input, Value> = {
   run: (input: Input) => Promise<Answer<Value>>
   busy: boolean
   problem: ApiProblem | null

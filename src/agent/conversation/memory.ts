@@ -7,7 +7,7 @@ import type { Event } from '../../core/event.ts'
 import { maskedTexts, plainMask, redactor } from '../../traces/redact.ts'
 
 const exchange = z.object({ prompt: z.string(), reply: z.string() })
-export type Exchange = z.infer<typeof exchange>
+type Exchange = z.infer<typeof exchange>
 const kept = z.array(exchange)
 
 /** The key of the scratch, which is in the log of each turn and which replays read. */

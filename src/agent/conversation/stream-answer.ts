@@ -4,7 +4,7 @@ import type { AgentDeps } from '../define-agent.ts'
 /** Enough steps for some tool calls and the answer. */
 const MOST_STEPS = 8
 
-export type StreamedAnswer = {
+type StreamedAnswer = {
   /** The text of all steps, in paragraphs. */
   text: string
   /** The text of the last step. Empty if the model spent all its steps on tools. */

@@ -76,7 +76,7 @@ export const list = operation(lists.reflexes.at, 'listReflexes', 'List reflexes,
 type Parameter = { type?: string; enum?: unknown[]; oneOf?: unknown[]; default?: unknown }
 
 /** A line for each parameter of a template. */
-export function parameterLines(params: Record<string, unknown>): string[] {
+function parameterLines(params: Record<string, unknown>): string[] {
   const { properties = {}, required = [] } = params as { properties?: Record<string, Parameter>; required?: string[] }
   return Object.entries(properties).map(([name, { type, enum: values, oneOf, default: standard }]) => {
     const kind = values ? values.map((value) => JSON.stringify(value)).join(' or ') : (type ?? (oneOf ? 'object' : 'JSON'))

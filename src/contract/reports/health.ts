@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { originModes } from '../origin.ts'
 
 const at = z.iso.datetime().nullable()
-export const modelCalls = z.object({
+const modelCalls = z.object({
   status: z
     .enum(['answering', 'failing', 'silent', 'unknown'])
     .describe(

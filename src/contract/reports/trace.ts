@@ -45,7 +45,7 @@ const status = z
     '`partial`: it ended well although a tool call of a turn failed and did not succeed later, or a skill run failed (`failed_calls` and `failed_runs` of the outcome).',
   )
 
-export const spanStatuses = ['running', 'waiting', 'ok', 'error'] as const
+const spanStatuses = ['running', 'waiting', 'ok', 'error'] as const
 export type SpanStatus = (typeof spanStatuses)[number]
 
 const usage = z.object({ input_tokens: z.int(), output_tokens: z.int(), cost_usd: z.number().nullable(), model_calls: z.int() })

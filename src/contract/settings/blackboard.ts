@@ -26,7 +26,7 @@ export const PROBE_TTL_S = 60
 const scalar = z.union([z.string().max(1000), z.number(), z.boolean(), z.null()])
 const name = z.string().regex(/^[A-Za-z]\w{0,63}$/, 'is a letter, then letters, digits and _, at most 64')
 
-export const blackboardProbe = z
+const blackboardProbe = z
   .strictObject({
     name: name.meta({ description: 'The answer is at `env.NAME`.' }),
     tool: z.string().max(64).optional().meta({ description: 'An HTTP tool of the scope that only reads: a `GET`, or `repeatable`.' }),

@@ -108,7 +108,7 @@ export const httpToolSetting = z
 export type HttpToolSetting = z.infer<typeof httpToolSetting>
 
 /** A server whose tools a scope may use under the names `mcp.NAME.TOOL`. */
-export const mcpServerSetting = z.strictObject({
+const mcpServerSetting = z.strictObject({
   ...common,
   name: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be 1 to 32 of a-z 0-9 _ and -'),
   type: z.enum(['http', 'sse']).optional(),

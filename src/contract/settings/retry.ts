@@ -26,7 +26,7 @@ export const retryPatch = z
     model_outage_s: fields.model_outage_s.nullable().optional(),
   })
   .describe('How failures are retried. Omitted fields stay unchanged.')
-export type RetryPatch = z.infer<typeof retryPatch>
+type RetryPatch = z.infer<typeof retryPatch>
 
 export const onToolError = z.enum(['continue', 'fail']).meta({
   description:

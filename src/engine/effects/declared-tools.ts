@@ -163,11 +163,9 @@ const TIMEOUT_MS = 5000
 /** Tools beyond this number are refused. */
 const MOST_TOOLS = 100
 
-export type McpTool = { description: string; shown_input: Schema; destroys: boolean }
+type McpTool = { description: string; shown_input: Schema; destroys: boolean }
 /** A server's tools, or why they are unavailable. */
-export type McpCatalogue =
-  | { ok: true; tools: ReadonlyMap<string, McpTool>; refused: ReadonlyMap<string, string> }
-  | { ok: false; reason: string }
+type McpCatalogue = { ok: true; tools: ReadonlyMap<string, McpTool>; refused: ReadonlyMap<string, string> } | { ok: false; reason: string }
 
 type Known = { catalogue: McpCatalogue; until: number; asked: string }
 

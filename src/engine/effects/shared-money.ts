@@ -64,7 +64,7 @@ type Book = { spent: MoneySpent; outstanding: number }
 type Lease = { epoch: string; counted: number; amount: number; n: number; asked_at: number }
 
 /** The storage of the object, and a way to ask scopes. */
-export type SharedParts = {
+type SharedParts = {
   read: <Value>(key: string) => Value | undefined
   write: (key: string, value: unknown) => void
   /** The scopes with a lease. */

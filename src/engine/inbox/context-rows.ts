@@ -2,7 +2,7 @@ import type { Event } from '../../core/event.ts'
 import { byteLength } from '../../base/json.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 
-export type ContextRow = { seq: number; event: Event; size: number }
+type ContextRow = { seq: number; event: Event; size: number }
 
 /** The state key of the floor. */
 const FLOOR = 'context_floor'

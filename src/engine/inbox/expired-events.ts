@@ -19,7 +19,7 @@ export type EventRow = {
   accepted_at: number
   ended_at: number
 }
-export type OldEvents = { day: string; rows: EventRow[] }
+type OldEvents = { day: string; rows: EventRow[] }
 
 const DAY_MS = 86_400_000
 const COLUMNS = 'seq, id, type, source, timestamp, trace_id, payload, status, attempts, error, outcome, accepted_at, ended_at'

@@ -357,7 +357,7 @@ const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp,
     CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4, value->>6, value->>8 FROM row`
 
 /** Parameters: a JSON array of `[seq, status, in_context, outcome, chain_seq]`, and the time. */
-export const updateRows = `UPDATE events SET status = row.value->>1, in_context = row.value->>2, outcome = row.value->>3,
+const updateRows = `UPDATE events SET status = row.value->>1, in_context = row.value->>2, outcome = row.value->>3,
     chain_seq = coalesce(row.value->>4, chain_seq), ended_at = CASE WHEN row.value->>1 NOT IN ('pending', 'processing') THEN ?2 END,
     ack_token = CASE row.value->>1 WHEN 'processing' THEN 'reflex:' || seq END, parked = NULL, parked_at = NULL,
     lease_until = CASE row.value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END
@@ -434,7 +434,7 @@ type Release = { due_at: number; parked?: { reason: ParkedFor; now: number; most
 /** A lease without expiry: a turn's claim ends with the turn or at the object's next start. */
 export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
 /** A turn's claim on an event is this, followed by the event's `seq`. */
-export const turnToken = (turn_id: string): string => `turn:${turn_id}:`
+const turnToken = (turn_id: string): string => `turn:${turn_id}:`
 
 /** The inbox as turns use it: the events that wait for one, and its claim on them. */
 export class TurnRows {

@@ -92,7 +92,7 @@ export class Pull {
 type ClaimRow = { seq: number; payload: string; ack_token: string; attempts: number }
 
 /** The prefix of a claim's tokens. */
-export const claimToken = (claim_id: string): string => `pull:${claim_id}:`
+const claimToken = (claim_id: string): string => `pull:${claim_id}:`
 
 /** Selects tokens with the prefix ?1; `;` is the character after `:`. */
 const OF_CLAIM = `status = 'processing' AND ack_token >= ?1 AND ack_token < substr(?1, 1, length(?1) - 1) || ';'`

@@ -63,11 +63,7 @@ export class Settlement {
 }
 
 /** `left`: the places of those that left the context. */
-export const endedEntries = (
-  rows: readonly SettledEvent[],
-  { status, outcome, error = null }: End,
-  left: readonly number[] = [],
-): NewEntry[] => {
+const endedEntries = (rows: readonly SettledEvent[], { status, outcome, error = null }: End, left: readonly number[] = []): NewEntry[] => {
   const gone = new Set(left)
   return rows.map((row) => ({
     ...eventHead(row),
@@ -81,7 +77,7 @@ export const endedEntries = (
 }
 
 /** Log entries for failed events, retried or dead-lettered. */
-export const failedEntries = (rows: readonly Failed[], outcome: Extract<Outcome, { by: 'failure' }>): NewEntry[] =>
+const failedEntries = (rows: readonly Failed[], outcome: Extract<Outcome, { by: 'failure' }>): NewEntry[] =>
   rows.map((row) => {
     const { reason: error } = outcome
     const { attempts } = row

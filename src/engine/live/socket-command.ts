@@ -5,7 +5,7 @@ type CommandAnswer = { ok: true; status: string } | { ok: false; message: string
 /** `id` names it in the answer. `take` does it, for a key that may decide, or null. */
 export type ReadCommand = { id: string; take: (by: DecidedBy | null) => Promise<CommandAnswer> }
 /** Parses a message of this type. Never throws. */
-export type SocketCommand = (
+type SocketCommand = (
   input: Record<string, unknown>,
 ) => ({ ok: true } & ReadCommand) | { ok: false; id: string | null; errors: FieldError[] }
 /** Messages of sockets that are not events, by their type. */

@@ -6,7 +6,7 @@ import { type Log, type LogRow, linesOf, textOf } from './log.ts'
 
 /** `last`: no row with an entry after this `seq` is deleted, because D1 needs it. */
 type Expiry = { before: number; last: number }
-export type OldEntries = { day: string; lines: { seq: number; text: string }[]; links: ArchiveLink[] }
+type OldEntries = { day: string; lines: { seq: number; text: string }[]; links: ArchiveLink[] }
 type StoredRow = LogRow & { at: number; chain: ArrayBuffer | null; head: string | null }
 
 /** The key of the state that has the link of the newest row that was deleted, as hexadecimal. */

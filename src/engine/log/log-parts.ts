@@ -21,7 +21,7 @@ const MOST_KNOWN = 5000
 type StoredPart = { hash: string; text: string | null }
 type PartRow = { hash: string; at: number; value: PackedText }
 /** `text` is the value's JSON. */
-export type OldParts = { day: string; rows: { hash: string; at: number; text: string }[] }
+type OldParts = { day: string; rows: { hash: string; at: number; text: string }[] }
 
 /**
  * Values that log entries refer to by their hash, such as the settings in force or a message of a

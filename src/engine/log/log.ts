@@ -504,7 +504,7 @@ export function linesOf(entries: PackedText): PackedRow {
 }
 
 /** The entry as it was appended. */
-export const decoded = (line: string, { repeated }: PackedRow): string =>
+const decoded = (line: string, { repeated }: PackedRow): string =>
   line.includes(CONTEXT)
     ? line.replaceAll(REFERENCE, (_, place?: string) => (place === undefined ? '' : (repeated[Number(place)] ?? '')))
     : line

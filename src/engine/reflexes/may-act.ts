@@ -38,7 +38,7 @@ type MayActParts = {
 }
 type ActingName = Pick<ReflexVersion, 'id' | 'version'>
 /** An action on an event. Null: before it is known, and any would do. */
-export type ProposedAct = { event_type: string; event?: Event; action: Action | null }
+type ProposedAct = { event_type: string; event?: Event; action: Action | null }
 
 /**
  * Answers whether a version may act now. All callers ask here: the decision on an event, a queued

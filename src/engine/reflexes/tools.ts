@@ -35,7 +35,7 @@ type ReflexToolsParts = Lanes & {
   rechain: Configuration['rechain']
   turn_id: () => string | null
 }
-export type ReflexTools = Record<(typeof reflexToolNames)[number], ToolDefinition>
+type ReflexTools = Record<(typeof reflexToolNames)[number], ToolDefinition>
 
 const code = z.string().min(1).max(65_536).describe('JavaScript: function reflex(context) { … }')
 const named = z.strictObject({ id: reflexId, version: reflexVersionNumber.optional() })
@@ -230,7 +230,7 @@ function changing(parts: ReflexToolsParts) {
 }
 
 /** The chain with the agent's own reflexes as it wants them. The others keep their places. */
-export function withOwn(chain: readonly ReflexReference[], wanted: readonly ReflexReference[], mine: readonly string[]): ReflexReference[] {
+function withOwn(chain: readonly ReflexReference[], wanted: readonly ReflexReference[], mine: readonly string[]): ReflexReference[] {
   const own = wanted.filter(({ id }) => mine.includes(id))
   const kept = chain.flatMap((reference) => {
     if (!mine.includes(reference.id)) return [reference]

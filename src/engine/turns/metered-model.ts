@@ -24,7 +24,7 @@ export type CountedParts = Lanes
  * The purpose of a model call: a turn, which records its usage and the provider's state, or other
  * work.
  */
-export type AskedFor = {
+type AskedFor = {
   turn_id: string | null
   head: EntryHead
   signal: AbortSignal

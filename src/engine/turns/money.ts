@@ -44,10 +44,10 @@ const OWN = 'this scope'
 
 type Claim = { event: Event }
 /** Prices of a call in dollars: at most, and for its prompt alone. null: no price is known. */
-export type CallPrice = { most: number | null; prompt: number | null; model: string }
+type CallPrice = { most: number | null; prompt: number | null; model: string }
 /** `name`: null for the scope's own. */
 type NamedBudget = { budget: MoneyBudget; name: string | null }
-export type Reserved = { ok: true; id: string | null }
+type Reserved = { ok: true; id: string | null }
 
 export type MoneyParts = {
   database: Pick<Database, 'read' | 'written'>

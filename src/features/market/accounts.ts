@@ -11,7 +11,7 @@ type OwnKey = { key_id: string; name: string }
 
 /** Accounts by the names that a request gives them, and what a caller of the Ledger vouches for. */
 export type Accounts = { named: ReadonlyMap<string, string>; opens: string[]; owners: Record<string, string> }
-export type SeveralKeys = Refused<'several_keys'>
+type SeveralKeys = Refused<'several_keys'>
 
 /** Scopes that this isolate has seen to exist. */
 const known = new Set<string>()

@@ -69,7 +69,7 @@ const letterOf = ({ key, value, error, attempts }: GivenUp): DeadLetterRow => ({
 })
 
 /** State that is sent from the tables of the ledger. */
-export const sourcesOf = (ledger: Ledger, outbox: MarketOutbox): Record<string, MarketSource> => ({
+const sourcesOf = (ledger: Ledger, outbox: MarketOutbox): Record<string, MarketSource> => ({
   /** Turns the history into messages for the scopes whose accounts took part. */
   news: {
     get waiting() {

@@ -22,7 +22,7 @@ export const bytesOf = (text: string): Buffer => Buffer.from(text, 'hex')
 export const NOTHING = '0'.repeat(2 * HASH_BYTES)
 
 /** An entry as its row keeps it. `split`: where its context begins, which has a salt of its own. */
-export type EntryText = { text: string; split: number | null }
+type EntryText = { text: string; split: number | null }
 type Salts = { salt: Bytes; context: Bytes }
 
 /** The salts of a row's entries, of which one that is shown says nothing about the others. */
@@ -110,19 +110,19 @@ export function rootAbove(
 }
 
 /** A row without its entries. `seq`: the first of them. */
-export type RowFacts = { seq: number; count: number; root: string }
+type RowFacts = { seq: number; count: number; root: string }
 
 export const rowHash = (before: string, { seq, count, root }: RowFacts): string =>
   createHash('sha256').update(`reflex-row/1\n${before}\n${root}\n${seq}\n${count}`).digest('hex')
 
 /** The facts of a head: the log of a scope up to the entry `seq` has this hash. */
-export type HeadFacts = { scope: string; seq: number; hash: string; at: number }
+type HeadFacts = { scope: string; seq: number; hash: string; at: number }
 export type SignedHead = Omit<HeadFacts, 'scope'> & { key: string; signature: string }
 
 export const headText = ({ scope, seq, hash, at }: HeadFacts): string => `reflex-head/1\n${seq}\n${hash}\n${at}\n${scope}`
 
 /** The column of a row: its hash, the root of its entries, and the seed of their salts. */
-export type StoredLink = { hash: string; root: string; seed: Bytes }
+type StoredLink = { hash: string; root: string; seed: Bytes }
 
 export const storedLink = ({ hash, root, seed }: StoredLink): ArrayBuffer => {
   const bytes = new Uint8Array(2 * HASH_BYTES + SALT_BYTES)

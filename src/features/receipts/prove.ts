@@ -2,7 +2,7 @@ import { saltedMask } from '../../traces/keyed-hash.ts'
 import type { Checked, Standing } from './verify.ts'
 
 /** A place of a masked value in the log. `whole`: the field is the mask, which no text quotes. */
-export type MaskedAt = { scope: string; seq: number; kind: string; field: string; whole: boolean; signed: boolean }
+type MaskedAt = { scope: string; seq: number; kind: string; field: string; whole: boolean; signed: boolean }
 
 const SIGNED: ReadonlySet<Standing> = new Set(['signed', 'partly'])
 

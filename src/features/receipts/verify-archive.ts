@@ -31,7 +31,7 @@ const chainFile = z.object({
 
 /** The files of one number in the archive. Parquet may be absent. */
 export type ArchiveFiles = { name: string; jsonl: Uint8Array; parquet: Uint8Array | null; chain: string | null }
-export type CheckedArchive = {
+type CheckedArchive = {
   name: string
   scope: string
   first: number

@@ -81,7 +81,7 @@ export async function seal(recording: Omit<Recording, 'sha256'>): Promise<Record
 }
 
 /** A trace that went through several scopes: one recording for each. */
-export type Bundle = { schema: number; trace_id: string; scopes: string[]; recordings: Recording[]; sha256: string }
+type Bundle = { schema: number; trace_id: string; scopes: string[]; recordings: Recording[]; sha256: string }
 
 const bundleFields = z.looseObject({
   trace_id: z.string(),

@@ -19,10 +19,10 @@ const ticketClaims = z.strictObject({
     .describe('Names the ticket: the scope takes each nonce once.'),
   expires_at: z.int().describe('In milliseconds.'),
 })
-export type TicketClaims = z.infer<typeof ticketClaims>
+type TicketClaims = z.infer<typeof ticketClaims>
 
 /** Null if the deployment has no secret to sign with. */
-export type TicketSecret = string | null
+type TicketSecret = string | null
 
 /** `REFLEX_TICKET_SECRET` if it is set, else the admin key. */
 export function ticketSecretOf(env: { REFLEX_TICKET_SECRET?: string; REFLEX_ADMIN_KEY?: string }): TicketSecret {

@@ -53,7 +53,7 @@ const meanings = {
 type ProblemResponse = { description: string; content: { 'application/problem+json': { schema: typeof problem } } }
 
 /** The problems that a request may be answered with: of its key, its parts, and its own. */
-export function problemsOf({ roles, params, query, headers, body, problems = [] }: AnyOperation): Record<number, ProblemResponse> {
+function problemsOf({ roles, params, query, headers, body, problems = [] }: AnyOperation): Record<number, ProblemResponse> {
   const of_key = roles ? [401, 403, 429] : []
   const of_parts = (params ?? query ?? headers ?? body) ? [400] : []
   const all = [...of_key, ...of_parts, ...(body ? [413, 415] : []), ...problems] as (keyof typeof meanings)[]

@@ -9,7 +9,7 @@ import { isTransient } from '../../base/faults.ts'
 import { logError, warn } from '../../base/warn.ts'
 
 /** RFC 9457. `instance` identifies one occurrence in the log. */
-export function problemResponse({ status, type, title, detail, errors, extension, headers }: Problem, instance?: string): Response {
+function problemResponse({ status, type, title, detail, errors, extension, headers }: Problem, instance?: string): Response {
   const body = { type, title, status, detail, ...(instance ? { instance } : {}), ...(errors ? { errors } : {}), ...extension }
   return new Response(JSON.stringify(body), { status, headers: { ...headers, 'Content-Type': 'application/problem+json' } })
 }

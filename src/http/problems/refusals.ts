@@ -33,7 +33,7 @@ const kinds = {
   'upgrade-required': [426, 'Upgrade required'],
   'wrong-event-count': [400, 'Wrong number of events'],
 } as const
-export type ProblemKind = keyof typeof kinds
+type ProblemKind = keyof typeof kinds
 
 export function refusal(kind: ProblemKind, detail: string, more: Pick<ProblemOptions, 'errors' | 'extension' | 'headers'> = {}): Problem {
   const [status, title] = kinds[kind]

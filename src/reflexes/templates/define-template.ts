@@ -11,7 +11,7 @@ export type ReflexTemplate<Schema extends z.ZodType = z.ZodType> = {
 
 export const defineTemplate = <Schema extends z.ZodType>(template: ReflexTemplate<Schema>): ReflexTemplate<Schema> => template
 
-export type Instance = { ok: true; code: string } | { ok: false; errors: { path: string; message: string }[] }
+type Instance = { ok: true; code: string } | { ok: false; errors: { path: string; message: string }[] }
 
 export function instantiateTemplate<Schema extends z.ZodType>(template: ReflexTemplate<Schema>, input: unknown): Instance {
   const parsed = template.params.safeParse(input)

@@ -24,7 +24,7 @@ export const clarifyInput = z.strictObject({
 const resultInput = z.looseObject({ skill_id: z.string().max(128), status: z.string().max(64) })
 
 export type Proposal = { skill_id: string; why: string; inputs: JsonFields }
-export type AspProblem = 'bad_json' | 'bad_content' | 'nested' | 'unclosed' | 'unopened' | 'too_large' | 'too_many'
+type AspProblem = 'bad_json' | 'bad_content' | 'nested' | 'unclosed' | 'unopened' | 'too_large' | 'too_many'
 
 /** A block of an answer. `at` is its start. */
 export type AspBlock = { at: number } & (

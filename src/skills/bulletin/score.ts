@@ -5,7 +5,7 @@ import type { Manifest } from '../manifest/manifest.ts'
 export type ScoreName = 'goal_label' | 'keyword_hit' | 'entity_type' | 'recent_success'
 /** A cue, which adds its weight if it matches. `matched`: the manifest's words that matched. */
 export type ScoreComponent = { name: ScoreName; weight: number; hit: boolean; matched: string[] }
-export type Score = { score: number; components: ScoreComponent[] }
+type Score = { score: number; components: ScoreComponent[] }
 
 export type Cues = { text: TokenText; goal_labels: ReadonlySet<string>; entity_types: ReadonlySet<string> }
 

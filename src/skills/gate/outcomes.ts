@@ -40,12 +40,12 @@ export function preconditionsOutcome(request: GateRequest, facts: Facts): StageO
 }
 
 /** A check, which passes if nothing is needed. */
-export const outcome = ({ check, detail, needs }: { check: string; detail: string; needs: Need[] }): StageOutcome => ({
+const outcome = ({ check, detail, needs }: { check: string; detail: string; needs: Need[] }): StageOutcome => ({
   checks: [{ check, passed: needs.length === 0, detail }],
   needs,
 })
 
-export const combined = (parts: readonly StageOutcome[]): StageOutcome => ({
+const combined = (parts: readonly StageOutcome[]): StageOutcome => ({
   checks: parts.flatMap(({ checks }) => checks),
   needs: parts.flatMap(({ needs }) => needs),
 })
@@ -140,10 +140,10 @@ function waitsForSlot(expression: string, { bound }: Facts): boolean {
   )
 }
 
-export const shownValues = (expression: string, { scope, mask }: Facts): { path: string; value: string }[] =>
+const shownValues = (expression: string, { scope, mask }: Facts): { path: string; value: string }[] =>
   valuesRead(expression, scope).map(({ path, value }) => ({ path: mask.text(path), value: shownValue(mask, value) }))
 
-export const inWords = (values: readonly { path: string; value: string }[]): string =>
+const inWords = (values: readonly { path: string; value: string }[]): string =>
   values.map(({ path, value }) => `${path} = ${value}`).join(', ') || 'it reads nothing'
 
 /** A time outside of the range of Date is reported as a number. */

@@ -96,7 +96,7 @@ const labels = z.array(label).max(32).default([])
 const keyword = label.refine((text) => tokensOf(text).length > 0, 'holds no letter and no digit')
 const weight = z.number().min(0).max(1000).default(0)
 
-export const activation = z.strictObject({
+const activation = z.strictObject({
   required_slots: z.array(slotName).max(32).default([]).describe('Inputs without which the answer is `clarify`.'),
   goal_labels: labels.describe("Labels of the scope's setting `goal_labels`."),
   keywords_any: z.array(keyword).max(32).default([]).describe('Words of the conversation. One match is enough.'),
@@ -148,7 +148,7 @@ const compensation = z.strictObject({
 })
 export type Compensation = z.infer<typeof compensation>
 
-export const plan = z.strictObject({
+const plan = z.strictObject({
   idempotence_key: z.string().min(1).max(400).optional().describe('A template. Runs of the same key have the effect once.'),
   budget: z
     .strictObject({ max_cost_usd: z.number().min(0).max(10_000), max_latency_ms: z.int().min(1).max(3_600_000) })
@@ -180,7 +180,7 @@ export type Output = z.infer<typeof output>
 const MOST_SLOTS = 32
 const bindings = z.record(slotName, blackboardPath).refine((record) => Object.keys(record).length <= MOST_SLOTS, 'are at most 32')
 
-export const signature = z.strictObject({
+const signature = z.strictObject({
   inputs: z.array(input).max(MOST_SLOTS).default([]),
   outputs: z.array(output).max(MOST_SLOTS).default([]),
   blackboard_bindings: z

@@ -26,7 +26,7 @@ function shownProposal(report: Exclude<SkillReport, { kind: 'clarify' }>): Shown
 
 export type CallReply = { call_id: string | null; text: string }
 
-export type SettledIntents = { replies: CallReply[]; reports: SkillReport[] }
+type SettledIntents = { replies: CallReply[]; reports: SkillReport[] }
 
 /** Runs the first proposal and refuses all further ones. Each intent gets one reply. */
 export async function settleIntents(
@@ -63,7 +63,7 @@ async function proposed(
 }
 
 /** The result for the model, with open questions if there are any. */
-export function resultMessage({ skill_id, status, outputs, reason, approval_id, questions, decision }: ProposalResult): string {
+function resultMessage({ skill_id, status, outputs, reason, approval_id, questions, decision }: ProposalResult): string {
   const why = approval_id === null ? ((decision.to_pass.join('; ') || reason) ?? '') : `it waits for the approval ${approval_id}`
   if (status === 'clarify') return `${formatResult({ skill_id, status })}\n${formatClarify(questions)}`
   return formatResult({ skill_id, status, outputs, reason: status === 'ok' ? '' : ranBadly(status) ? (reason ?? '') : why })

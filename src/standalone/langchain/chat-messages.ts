@@ -50,7 +50,7 @@ function withContent(message: BaseMessage, content: Content): BaseMessage {
   return copy
 }
 
-export type MessageChanges = { content?: Content; response_metadata?: Record<string, unknown>; usage_metadata?: UsageMetadata | undefined }
+type MessageChanges = { content?: Content; response_metadata?: Record<string, unknown>; usage_metadata?: UsageMetadata | undefined }
 
 /** The answer with these changes, of the same class; its tool calls and ids stay. */
 export function changed<Kind extends Reply>(reply: Kind, changes: MessageChanges): Kind {

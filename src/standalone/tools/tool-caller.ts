@@ -35,7 +35,7 @@ type ToolCallerPorts = {
 }
 
 /** The end of a call, as an entry of the log has it. */
-export type ToolEnded = {
+type ToolEnded = {
   tool: string
   call_id: string
   status: EffectEnd

@@ -5,7 +5,7 @@ import { patternMatchesSql } from '../../contract/principal.ts'
 import { olderThan, type PagePosition, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
 import { keys } from '../schema.ts'
 
-export type KeyRow = typeof keys.$inferSelect
+type KeyRow = typeof keys.$inferSelect
 export type ListedKey = Omit<KeyRow, 'hash'>
 
 export async function insertKey(database: D1Database, key: KeyRow): Promise<void> {

@@ -12,7 +12,7 @@ const head = { ...versionColumns, owner: artifacts.owner, owner_id: artifacts.ow
 export const wholeVersion = { ...head, content }
 const ofVersion = and(eq(artifacts.kind, artifactVersions.kind), eq(artifacts.id, artifactVersions.id))
 
-export type Ref = { kind: ArtifactKind; id: string; version?: string | undefined }
+type Ref = { kind: ArtifactKind; id: string; version?: string | undefined }
 
 const isRef = ({ kind, id, version }: Ref): SQL | undefined =>
   and(

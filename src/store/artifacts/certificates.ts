@@ -7,7 +7,7 @@ import { certificates } from './tables.ts'
 /** Maximum number of rows read per reflex, from the scopes that reported last. */
 const MOST_ROWS = 1000
 
-export type ScopeCertificate = { version: number; scope: string; certificate: Certificate }
+type ScopeCertificate = { version: number; scope: string; certificate: Certificate }
 
 /** Writes a scope's certificates. Stale ones change nothing. `now` in ms. */
 export function tellCertificates(db: D1Database, scope: string, told: readonly Certificate[], now: number): Promise<void> {

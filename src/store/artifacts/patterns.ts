@@ -31,7 +31,7 @@ export const patternsSeenBy = async (db: D1Database, scopes: readonly string[]):
   scopes.includes('*') ? null : ownersPatterns(db, scopes)
 
 /** The owners' patterns, and the patterns of licences, by which a reader sees versions. */
-export type Sight = { owners: readonly string[]; licensed: readonly string[] }
+type Sight = { owners: readonly string[]; licensed: readonly string[] }
 
 /** Null if the reader sees everything. */
 export async function sightOf(db: D1Database, scopes: readonly string[]): Promise<Sight | null> {

@@ -8,8 +8,8 @@ import { forgetReports, tellReports } from './scope-reports.ts'
 const MOST_ROWS = 5000
 const YEAR_MS = 365 * 86_400_000
 
-export type ToldMetrics = { reflex_id: string; version: number; metrics: ReflexMetrics }
-export type ReflexScopeMetrics = { version: number; scope: string; metrics: ReflexMetrics }
+type ToldMetrics = { reflex_id: string; version: number; metrics: ReflexMetrics }
+type ReflexScopeMetrics = { version: number; scope: string; metrics: ReflexMetrics }
 
 /** `seq`: the last entry of the scope's log that the counters include. `now` in ms. */
 type Teller = { scope: string; seq: number; now: number }

@@ -43,7 +43,7 @@ const names = (list: string | null): string => (list !== null && list.length <= 
  * Writes events of one day to the archive, as JSONL and as Parquet, and then the day to D1, where
  * lists look for it. The same events have the same files: a move that died is made again.
  */
-export async function archiveEvents(store: D1Database, bucket: R2Bucket, events: readonly PackedEvent[]): Promise<void> {
+async function archiveEvents(store: D1Database, bucket: R2Bucket, events: readonly PackedEvent[]): Promise<void> {
   const sorted = events.toSorted(inOrder)
   const [first, last] = [sorted[0], sorted.at(-1)]
   if (!first || !last) return
@@ -162,7 +162,7 @@ function fileOf({ key, size, customMetadata = {} }: R2Object): ArchivedPack {
 }
 
 /** The events of a file; undefined if it is gone. Throws `PackDamaged` for other bytes. */
-export async function archivedEvents(bucket: R2Bucket, { key, sha256 }: ArchivedPack): Promise<PackedEvent[] | undefined> {
+async function archivedEvents(bucket: R2Bucket, { key, sha256 }: ArchivedPack): Promise<PackedEvent[] | undefined> {
   const object = await inTime(() => bucket.get(`${key}.jsonl.gz`), GET_MS)
   if (!object) return undefined
   const lines = decodeArchive(new Uint8Array(await inTime(() => object.arrayBuffer(), GET_MS)), sha256)

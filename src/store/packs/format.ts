@@ -69,7 +69,7 @@ function columnsOf(events: readonly PackedEvent[]): string {
   return JSON.stringify(columns)
 }
 
-export type EncodedPack = { data: string; raw_bytes: number }
+type EncodedPack = { data: string; raw_bytes: number }
 
 /** The bytes of a pack, in hexadecimal digits: D1 takes and returns them faster than bytes. */
 export function encodePack(events: readonly PackedEvent[]): EncodedPack {

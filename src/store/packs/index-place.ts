@@ -16,7 +16,7 @@ const LEVEL_SLOT = 2 ** 44
 export const NAME_DIGITS = 4
 export const ENTRY_BYTES = (HASH_DIGITS + NAME_DIGITS) / 2
 
-export const partPlace = (level: number, part: number): number => level * LEVEL_SLOT + part * INDEX_SLOT
+const partPlace = (level: number, part: number): number => level * LEVEL_SLOT + part * INDEX_SLOT
 
 /** The first place of the part of a level that has the hash. */
 export const indexPlace = (level: number, hash: string): number =>

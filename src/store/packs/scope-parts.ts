@@ -9,10 +9,10 @@ import { messageOf } from '../../base/error-text.ts'
  * last change.
  */
 export type PartsTable = { packs: string; own: string; key: readonly string[]; stamp?: string }
-export type PartsKey = readonly (string | number)[]
+type PartsKey = readonly (string | number)[]
 /** A value as of an entry of its scope's log: of two, the newer counts. */
 export type Newest<Value> = { seq: number; value: Value }
-export type ChangedKey<Value> = { key: PartsKey; scopes: ReadonlyMap<string, Newest<Value>> }
+type ChangedKey<Value> = { key: PartsKey; scopes: ReadonlyMap<string, Newest<Value>> }
 type Folding<Value> = {
   /** Statements of the batch that changes a row. */
   beside?: (key: PartsKey) => D1PreparedStatement[]

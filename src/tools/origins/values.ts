@@ -97,7 +97,7 @@ export function linksIn(text: string): string[] {
 }
 
 /** A value as texts are asked for it. It is made once for many texts. */
-export type Wanted = { form: string; words: readonly string[]; groups: RegExp | null }
+type Wanted = { form: string; words: readonly string[]; groups: RegExp | null }
 
 export function wantedOf(value: string | number): Wanted {
   const form = formOf(value)
@@ -198,7 +198,7 @@ type KnownFrom = {
 }
 
 /** `true`: all of the output. Paths of fields: these, and what stands in them. */
-export type Untrusted = boolean | readonly string[]
+type Untrusted = boolean | readonly string[]
 
 /**
  * Whole values that outputs of tools have given, in the form in which they are compared. It is

@@ -77,7 +77,7 @@ export const outcomeText = (outcome: Outcome): string =>
 type Loose = LogEntry & Record<string, unknown>
 type Sayable<Kind extends EntryKind> = Kind extends SkillEntryKind ? Loose : EntryOf<Kind>
 /** The reader's word for a status, or for a time in ms. */
-export type Say = (value: string | number) => string
+type Say = (value: string | number) => string
 
 const because = (reason: string | null | undefined): string => (reason ? `: ${brief(reason)}` : '')
 const reflex = ({ reflex_id, version }: { reflex_id: string; version: number | null }): string =>

@@ -106,7 +106,7 @@ function Shown({ created: { name, key }, onClose }: { created: Created; onClose:
   )
 }
 
-export type Key = z.infer<typeof key>
+type Key = z.infer<typeof key>
 
 export default function KeysPage() {
   const creating = useSignal(false)

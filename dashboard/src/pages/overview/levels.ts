@@ -8,7 +8,7 @@ import { MOST_BYTES } from './incidents.ts'
 export type StatisticsSeries = z.infer<typeof statistics>
 export type Summary = z.infer<typeof statisticsSummary>
 export type Totals = Readonly<Record<string, number | null>>
-export type Level = { name: string; value: number | null; target: number; show: (value: number) => string }
+type Level = { name: string; value: number | null; target: number; show: (value: number) => string }
 
 const share = (totals: Totals, part: string, whole: string): number | null => {
   const all = totals[whole] ?? 0

@@ -121,10 +121,10 @@ const AFTER_EXPIRY: Readonly<Record<StoredApproval['kind'], string>> = {
   activation: 'set the state of the skill to active instead',
 }
 
-export type RunReport = { approval_id: string; run: string }
+type RunReport = { approval_id: string; run: string }
 
 /** Records the runs of approvals. An ended run stays: later reports are stale. */
-export async function recordApprovedRuns(db: D1Database, reports: readonly RunReport[]): Promise<void> {
+async function recordApprovedRuns(db: D1Database, reports: readonly RunReport[]): Promise<void> {
   const update = db.prepare(`UPDATE approvals SET run = ?2 WHERE id = ?1 AND (run IS NULL OR run->>'status' = 'running')`)
   await db.batch(reports.map(({ approval_id, run }) => update.bind(approval_id, run)))
 }

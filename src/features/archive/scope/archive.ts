@@ -29,7 +29,7 @@ const PUT_MS = 30_000
 
 export type ArchiveBucket = Pick<R2Bucket, 'put' | 'get' | 'delete'>
 
-export type File = { number: number; kind: ArchiveKind; day: string }
+type File = { number: number; kind: ArchiveKind; day: string }
 /** A file that the bucket has, as in the manifest. */
 export type StoredFile = File & { first_seq: number; last_seq: number; rows: number; files: string; archived_at: number }
 /** The column `files`. Paths follow from the other columns. */

@@ -7,7 +7,7 @@ import { telemetryReceipt, type Telemetry, type TelemetryReceipt } from '../cont
 import { checkUrl, guardedFetch } from '../../../tools/guarded-fetch.ts'
 import { readResponse } from '../../../tools/response-body.ts'
 
-export type ControlPlaneConfig = {
+type ControlPlaneConfig = {
   /** Its origin, such as https://control.example.com: https, or http on this machine. */
   url: string
   key: string

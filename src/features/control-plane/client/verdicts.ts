@@ -19,7 +19,7 @@ type Kept = PolicyVerdict & { asked_at: number }
 export type KeptVerdicts = { error: string | null; verdicts: Record<string, Kept> }
 export const NO_VERDICTS: KeptVerdicts = { error: null, verdicts: {} }
 
-export type VerdictParts = {
+type VerdictParts = {
   ask: (question: PolicyQuestion) => Promise<PolicyVerdict>
   load: () => KeptVerdicts
   /** `turned`: the control plane has ceased to answer, or answers again. */

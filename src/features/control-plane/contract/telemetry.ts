@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { skillName } from '../../../contract/policy.ts'
 
 export const MOST_TELEMETRY_SKILLS = 500
-export const LONGEST_WINDOW_MS = 86_400_000
+const LONGEST_WINDOW_MS = 86_400_000
 
 const count = z.int().min(0).max(1e12)
 const change = z.number().min(-1e9).max(1e9).nullable()

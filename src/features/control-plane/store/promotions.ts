@@ -70,7 +70,7 @@ export async function listPromotions(
 
 type Decider = { key_id: string; name: string }
 type PromotionUpdate = { status: 'approved' | 'rejected'; by: Decider; reason: string | null; now: number }
-export type PromotionDecided = { ok: true; promotion: StoredPromotion } | Refused<'decided' | 'expired' | 'own' | 'skill_inactive'>
+type PromotionDecided = { ok: true; promotion: StoredPromotion } | Refused<'decided' | 'expired' | 'own' | 'skill_inactive'>
 
 /**
  * The first decision wins. Whoever requested a promotion never approves it, not even as an admin,

@@ -31,7 +31,7 @@ export async function skillsBeyond(db: D1Database, key_scopes: readonly string[]
   return ids.filter((one) => !known.has(one))
 }
 
-export type TelemetrySum = {
+type TelemetrySum = {
   skill_id: string
   clients: number
   calls: number

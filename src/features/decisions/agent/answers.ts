@@ -5,7 +5,7 @@ import type { DecisionModelAnswer, DecisionModelAnswers, DecisionQuestion, Decis
 import type { DecisionResults } from '../models/ask.ts'
 
 /** An answer below this probability is no decision that a reflex could learn. */
-export const SURE_AT = 0.9
+const SURE_AT = 0.9
 
 /** The questions as the AI SDK's port has them: `boolean` for `noul`. */
 export function modelQuestions(questions: DecisionQuestions): Record<string, ModelQuestion> {
@@ -37,7 +37,7 @@ export function wireAnswers({ answers, providerMetadata }: DecisionResults): Dec
 }
 
 /** A value that was decided: yes or no, an option, the index of a level. Null: not sure. */
-export type AnswerValue = boolean | string | number | null
+type AnswerValue = boolean | string | number | null
 
 /** The most probable value of an answer, with its probability; null without a distribution. */
 export function likeliest(answer: DecisionModelAnswer): { value: Exclude<AnswerValue, null>; probability: number } | null {

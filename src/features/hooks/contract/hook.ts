@@ -9,7 +9,7 @@ export type HookScheme = (typeof hookSchemes)[number]
 const ownSecret = (name: string): HookSecret => `${HOOK_SECRET_PREFIX}${name.toUpperCase().replaceAll('-', '_')}`
 type HookSecret = `REFLEX_HOOK_${string}`
 
-export const hookName = z
+const hookName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,31}$/, 'a name is 1 to 32 of a-z 0-9 and -, and begins with a letter')
   .refine((name) => !isList(ownSecret(name)), 'must not end with -hosts or -scopes')

@@ -9,7 +9,7 @@ const TOLERANCE_S = 300
 
 type Signed = { secret: string; headers: Headers; body: string; now: number }
 /** `delivery` identifies the delivery; it is part of what was signed. */
-export type Verified = { ok: true; delivery: string } | Refused<'signature' | 'stale' | 'misconfigured'>
+type Verified = { ok: true; delivery: string } | Refused<'signature' | 'stale' | 'misconfigured'>
 type Verify = (signed: Signed) => Promise<Verified>
 
 /** Verifies a delivery in constant time. Never throws, and names no part of the secret. */

@@ -4,7 +4,7 @@ import { within } from '../../../store/events.ts'
 import { hookCounts, hooks } from './tables.ts'
 
 export type HookRow = typeof hooks.$inferSelect
-export type HookCount = { hook: string; result: string; count: number }
+type HookCount = { hook: string; result: string; count: number }
 
 export async function findHook(db: D1Database, address: string): Promise<HookRow | null> {
   return (await drizzle(db).select().from(hooks).where(eq(hooks.address, address)).get()) ?? null

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { goodsKinds, listingTerms } from './listing.ts'
 
 /** `settled`: a licence that has ended, and whose money is divided. */
-export const dealStates = ['offered', 'accepted', 'rejected', 'cancelled', 'expired', 'refunded', 'settled'] as const
+const dealStates = ['offered', 'accepted', 'rejected', 'cancelled', 'expired', 'refunded', 'settled'] as const
 export type DealState = (typeof dealStates)[number]
 
-export const dealStep = z.object({
+const dealStep = z.object({
   at: z.iso.datetime(),
   state: z.enum(dealStates),
   by: z.string().describe('The account that acted, or `ledger`.'),
@@ -14,7 +14,7 @@ export const dealStep = z.object({
 })
 
 /** The goods as the buyer has them. The transaction of the payment writes it. */
-export const delivery = z.object({
+const delivery = z.object({
   kind: z.enum(goodsKinds),
   artifact: z.string().describe('The licensed or bought version; for a copy, the version that the buyer owns.'),
   scopes: z.array(z.string()).nullable(),

@@ -17,7 +17,7 @@ export function artifactIn(reference: string): { kind: ArtifactKind; id: string;
 export const goodsKinds = ['licence', 'copy', 'ownership'] as const
 export const listingSorts = ['rank', 'price', 'newest', 'agreement', 'saved', 'fires'] as const
 
-export const licenceTerms = z.strictObject({
+const licenceTerms = z.strictObject({
   days: z.int().min(1).max(3650).optional().describe('The licence ends after this time.'),
   fires: z.int().min(1).max(1_000_000_000).optional().describe('It ends in a scope after this number of actions there.'),
   /** The price is then the budget that the buyer pays in advance; the rest is refunded. */
@@ -50,7 +50,7 @@ export const newListing = z
 export type NewListing = z.infer<typeof newListing>
 
 /** Figures that the platform measured; nothing that a seller claims. Null if nothing is known. */
-export const provenFigures = z.object({
+const provenFigures = z.object({
   scopes: z.int().describe('Scopes that run it.'),
   other_scopes: z.int().describe('Of these, the ones that its owner does not cover.'),
   event_types: z.array(z.string()).describe('Types of events on which its decisions were compared.'),

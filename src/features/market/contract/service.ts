@@ -3,9 +3,9 @@ import { accountId, amount, clientId } from './transfer.ts'
 
 const scopeAccount = accountId.regex(/^scope:/, 'a contract is between two scopes: scope:NAME')
 
-export const contractStates = ['proposed', 'accepted', 'rejected', 'ended', 'disputed'] as const
+const contractStates = ['proposed', 'accepted', 'rejected', 'ended', 'disputed'] as const
 
-export const serviceReference = z
+const serviceReference = z
   .string()
   .max(200)
   .regex(/^(?:reflex|skill):[^@\s]+$/, 'a service is skill:ID or reflex:ID of the counterparty')

@@ -36,7 +36,7 @@ const fields = {
     .describe('Patterns of `reflex:ID` and `skill:ID` that the agent may give away from `least_price` on without a person.'),
 }
 
-export const marketSettings = z.strictObject(fields)
+const marketSettings = z.strictObject(fields)
 export type MarketSettings = z.infer<typeof marketSettings>
 
 export const marketSetting = setting(
@@ -57,7 +57,7 @@ export const marketSetting = setting(
 
 /** A patch changes each field separately. */
 export const marketPatch = z.strictObject(fields).partial()
-export type MarketPatch = z.infer<typeof marketPatch>
+type MarketPatch = z.infer<typeof marketPatch>
 
 export const defaultMarket: MarketSettings = {
   opening_grant: 0,

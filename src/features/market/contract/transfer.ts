@@ -70,7 +70,7 @@ export function misshapen(asked: NewTransfer): string | null {
 }
 
 /** `exists_with_different_FIELD` names the first field that differs. */
-export const transferFailures = [
+const transferFailures = [
   'debit_account_not_found',
   'credit_account_not_found',
   'debit_account_closed',

@@ -3,7 +3,7 @@ import type { Contract } from '../contract/service.ts'
 
 type Kept = { record: string }
 /** `held`: the money is reserved until the call has ended. */
-export type Invocation = { contract_id: string; invocation_id: string; transfer: string; state: 'held' | 'served' | 'failed'; at: number }
+type Invocation = { contract_id: string; invocation_id: string; transfer: string; state: 'held' | 'served' | 'failed'; at: number }
 
 /** The rows of contracts, and of the calls that were paid under them. */
 export class ContractStore {

@@ -112,7 +112,7 @@ export class Payments {
   }
 }
 
-export const idOf = (deal_id: string, part: string): string => `deal:${deal_id}:${part}`
+const idOf = (deal_id: string, part: string): string => `deal:${deal_id}:${part}`
 
 /** The deal of a transfer; null for other transfers. No part of a deal has a colon in its name. */
 export const dealOf = (id: string): string | null => (id.startsWith('deal:') ? id.slice('deal:'.length, id.lastIndexOf(':')) : null)

@@ -17,9 +17,9 @@ export type ListingRecord = InMs<Listing, 'created_at' | 'expires_at'> & {
   revision: number
 }
 
-export type DealStep = InMs<Deal['history'][number], 'at'>
+type DealStep = InMs<Deal['history'][number], 'at'>
 /** The goods as delivered. `from`: when it was paid. Times in ms. */
-export type Delivered = { artifact: string; scopes: string[] | null; from: number; ends_at: number | null; in_use: boolean }
+type Delivered = { artifact: string; scopes: string[] | null; from: number; ends_at: number | null; in_use: boolean }
 
 /** A deal as stored. `asked`: the offer, by which a repeated one is known. Times in ms. */
 export type DealRecord = Omit<InMs<Deal, 'offered_at' | 'expires_at'>, 'history' | 'delivery'> & {

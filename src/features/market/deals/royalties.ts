@@ -7,7 +7,7 @@ export const LONGEST_LINE = 10
  * Each account of the line takes its percentage of what the one before it receives, so that a line
  * of any length, or one that returns to an account, never takes more than was paid.
  */
-export function sharesOf(paid: number, seller: string, line: RoyaltyLine): Map<string, number> {
+function sharesOf(paid: number, seller: string, line: RoyaltyLine): Map<string, number> {
   const shares = new Map<string, number>()
   const add = (account: string, amount: number) => shares.set(account, (shares.get(account) ?? 0) + amount)
   let holder = seller

@@ -5,7 +5,7 @@ import type { DealBook } from './deal-book.ts'
 import { DAY_MS } from './earned.ts'
 
 const HOUR_MS = 3_600_000
-export const MOST_TRIALS = { hour: 5, day: 20 }
+const MOST_TRIALS = { hour: 5, day: 20 }
 
 type Paid = Result<{ transfer: string | null }, DealRefused>
 

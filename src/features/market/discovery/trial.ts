@@ -14,7 +14,7 @@ import { beginTrial, endTrial, findTrial } from '../store/trials.ts'
 /** Recordings per page. The scope limits a page by its bytes, too. */
 const PAGE = 100
 
-export type TrialParts = {
+type TrialParts = {
   db: D1Database
   ledger: Pick<LedgerApi, 'payTrial'>
   scope: Pick<ScopeApi, 'identify' | 'chain' | 'recordings' | 'state'>

@@ -34,7 +34,7 @@ export type AccountState = Sums & {
   hour: number
   day: number
 }
-export type FailedId = { asked: NewTransfer; reason: TransferFailure }
+type FailedId = { asked: NewTransfer; reason: TransferFailure }
 
 /**
  * The part of the ledger that a request concerns, and the changes that it makes. A chain has a

@@ -18,8 +18,8 @@ export type ReflexCounts = {
 }
 /** The certificates of a version: those in force, and the number of all and of lapsed ones. */
 export type Proofs = { id: string; version: string; n: number; k: number; bound: number | null; lapsed: number; event_types: string }
-export type SkillCounts = { id: string; scopes: number; fires: number; failures: number }
-export type SkillTested = { id: string; version: string; hash: string; passed: 0 | 1 }
+type SkillCounts = { id: string; scopes: number; fires: number; failures: number }
+type SkillTested = { id: string; version: string; hash: string; passed: 0 | 1 }
 
 type SoldVersion = { artifact_id: string; version: string; hash: string }
 

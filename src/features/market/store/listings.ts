@@ -34,7 +34,7 @@ const UPSERT = `INSERT INTO listings
 const SEAL = `UPDATE artifact_versions SET sealed = 1, revision = (SELECT max(revision) + 1 FROM artifact_versions)
   WHERE sealed = 0 AND (kind, id, version) IN (SELECT ${NAMED} FROM (SELECT value->'listing' AS l FROM json_each(?1)))`
 
-export type ListingSort = (typeof listingSorts)[number]
+type ListingSort = (typeof listingSorts)[number]
 
 /** The sort key of each order, rising; ties are in the order of ids. */
 const places: Record<ListingSort, SQL> = {
@@ -46,8 +46,8 @@ const places: Record<ListingSort, SQL> = {
   fires: sql`-coalesce(${listings.figures} ->> 'fires', 0)`,
 }
 
-export type ListingPlace = { place: number; id: string }
-export type ListingQuery = {
+type ListingPlace = { place: number; id: string }
+type ListingQuery = {
   q?: string | undefined
   kind?: Listing['kind'] | undefined
   type?: string | undefined
@@ -143,7 +143,7 @@ export const unmeasured = (db: D1Database, { before, limit }: { before: number; 
     .orderBy(listings.measured_at)
     .limit(limit)
 
-export type Measured = { listing_id: string; figures: ProvenFigures; rank: FoundListing['rank'] }
+type Measured = { listing_id: string; figures: ProvenFigures; rank: FoundListing['rank'] }
 
 export async function writeMeasured(db: D1Database, measured: readonly Measured[], now: number): Promise<void> {
   const chunks = jsonChunks(measured.map((one) => JSON.stringify(one)))

@@ -8,7 +8,7 @@ export async function knownScopes(db: D1Database, scopes: readonly string[]): Pr
 }
 
 /** A key that has `called` as its id or its name. `several`: it is one of several of this name. */
-export type KeyCalled = Pick<ListedKey, 'id' | 'name'> & { called: string; by: 'id' | 'name'; several: 0 | 1 }
+type KeyCalled = Pick<ListedKey, 'id' | 'name'> & { called: string; by: 'id' | 'name'; several: 0 | 1 }
 
 const CALLED = `SELECT id AS called, 'id' AS "by", id, name, 0 AS several FROM keys WHERE id IN (SELECT value FROM json_each(?1))
   UNION ALL SELECT name, 'name', min(id), name, count(*) > 1 FROM keys WHERE name IN (SELECT value FROM json_each(?1)) GROUP BY name`

@@ -4,7 +4,7 @@ import type { TrialReport } from '../contract/trial.ts'
 const KEPT_MS = 7 * 86_400_000
 const MOST_FORGOTTEN = 100
 
-export type TrialRow = { listing_id: string; scope: string; id: string; since: number }
+type TrialRow = { listing_id: string; scope: string; id: string; since: number }
 
 type Begun = { since: number; report: TrialReport | null }
 

@@ -3,14 +3,7 @@ import { WEBHOOK_SECRET_PREFIX } from '../../../base/secrets.ts'
 import { namedOnce, secretNamed, setting } from '../../../contract/setting.ts'
 
 /** The types of notices that a scope reports to its webhooks. */
-export const noticeTypes = [
-  'event.ended',
-  'event.dead_lettered',
-  'approval.requested',
-  'reflex.demoted',
-  'budget.spent',
-  'alert.raised',
-] as const
+const noticeTypes = ['event.ended', 'event.dead_lettered', 'approval.requested', 'reflex.demoted', 'budget.spent', 'alert.raised'] as const
 export type NoticeType = (typeof noticeTypes)[number]
 
 const webhook = z.strictObject({

@@ -78,10 +78,7 @@ function end({ key, payload, attempts }: Job<WaitingNotice>, sent: Sent, { unit,
 type Delivery = { webhook: WebhookSetting; allowed_hosts: readonly string[]; env: Env; scope: string; fetch: typeof fetch; now: number }
 
 /** Signs a notice and sends it once. */
-export async function deliver(
-  { id, type, at, data }: Notice,
-  { webhook, allowed_hosts, env, scope, fetch: send, now }: Delivery,
-): Promise<Sent> {
+async function deliver({ id, type, at, data }: Notice, { webhook, allowed_hosts, env, scope, fetch: send, now }: Delivery): Promise<Sent> {
   const secret = secretOf(env, webhook.secret, scope)
   if (secret === undefined) return { ok: false, http_status: null, error: `the secret ${webhook.secret} is not set, or not for this scope` }
   const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })

@@ -22,7 +22,7 @@ import { pauseBefore, termsOf } from './dry-answers.ts'
  * `answers_of`: the turn, or the acts, whose calls answer for a dry turn. `repeats`: answers
  * since then that were as the reflex decided.
  */
-export type Dispute = Pick<OwnAct, 'event_type' | 'seq' | 'own' | 'signs'> & {
+type Dispute = Pick<OwnAct, 'event_type' | 'seq' | 'own' | 'signs'> & {
   reflex_id: string
   version: number
   of: 'comparison' | 'audit'

@@ -36,14 +36,14 @@ export const head = z.object({
 export type Head = z.infer<typeof head>
 
 /** Rows of the log that follow each other, of which the last one is what the head signs. */
-export const segment = z.object({
+const segment = z.object({
   before: hash.describe('The hash of the row before; zeros before the first.'),
   rows: z.array(z.object({ seq: z.int(), count: z.int().min(1), root: hash })).min(1),
   head,
 })
 export type Segment = z.infer<typeof segment>
 
-export const proven = z.union([
+const proven = z.union([
   z.strictObject({ ...place.shape, text: z.string(), salt, path }),
   /** `text` ends where the context begins, which is there, or is only its leaf. */
   z.strictObject({

@@ -80,7 +80,7 @@ const wordOf = (value: unknown): string =>
 const PAGES = [1000, 5000] as const
 const MOST_REASONS = 10
 
-export type RangeParts = {
+type RangeParts = {
   scope: string
   mode: ReplayMode
   since: number

@@ -14,7 +14,7 @@ const MOST_EVICTED = 50
 /** Active versions of one owner from which on a warning is given. */
 export const MANY_VERSIONS = 500
 
-export type Evicted = { id: string; version: string; reason: string }
+type Evicted = { id: string; version: string; reason: string }
 
 /**
  * Deprecates mined skills that failed their tests twice, and those that were hardly used in the

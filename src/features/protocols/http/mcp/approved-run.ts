@@ -35,7 +35,7 @@ export async function approvalHere({ env, var: { scope, principal } }: Caller, i
   throw badState()
 }
 
-export type McpApprovedRun = { at: 'waiting' | 'working' } | { at: 'ended'; ended_at: number; result: CallToolResult }
+type McpApprovedRun = { at: 'waiting' | 'working' } | { at: 'ended'; ended_at: number; result: CallToolResult }
 
 /** The run of an approval: the scope has it, except one that the gate refused in the end. */
 export async function approvedRun(c: Caller, approval: StoredApproval): Promise<McpApprovedRun> {

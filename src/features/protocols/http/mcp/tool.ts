@@ -12,7 +12,7 @@ export type SkillsPage = {
 }
 
 /** `needed`: required inputs that the scope's blackboard does not give. `acts`: a step may act. */
-export type ToolContext = { goal_labels: readonly string[]; tau?: number | undefined; needed: readonly string[]; acts: boolean }
+type ToolContext = { goal_labels: readonly string[]; tau?: number | undefined; needed: readonly string[]; acts: boolean }
 
 const schemas: Record<ValueType, Record<string, unknown>> = {
   string: { type: 'string' },

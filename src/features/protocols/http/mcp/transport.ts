@@ -14,7 +14,7 @@ import { problemOf } from '../../../../http/problems/problem.ts'
 export type Trying = <Answer>(work: () => Promise<Answer>) => Promise<Answer>
 export type Era = McpRequestContext['era']
 /** Makes the server of one message. */
-export type ServerFor = (trying: Trying, era: Era) => McpServer
+type ServerFor = (trying: Trying, era: Era) => McpServer
 
 /**
  * Answers one message with its own server, in the version of the protocol that it was sent in.
