@@ -23,7 +23,7 @@ export class Lane extends DurableObject<{ DB: D1Database }> {
     const now = Date.now
     const log = new Log(database, now)
     const counters = new ScopeCounters(database)
-    const statistics = new Statistics({ database, log, db: this.env.DB, scope: 'bench', now, agent: () => ({ trigger: async () => null }) })
+    const statistics = new Statistics({ database, log, db: this.env.DB, scope: 'bench', now, thinks: () => true })
     const nothing = () => {}
     const idle = { unfinished: false, ended: nothing, flush: nothing, failed: nothing, by: nothing, arm: nothing }
     const parts = { database, log, counters, deferred: idle, guard: idle, alarm: idle, outbox: idle, reset: nothing, now }

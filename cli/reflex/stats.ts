@@ -53,7 +53,7 @@ export async function fileStatistics(file: string, name: string, query: FileQuer
   for (const entry of entries) {
     at = Date.parse(entry.at)
     const head = { span_id: '', parent_id: null, event_ids: [], duration_ms: null }
-    foldEntry({ ...head, ...entry } as unknown as NewEntry, { record: fold, add, has_trigger: false })
+    foldEntry({ ...head, ...entry } as unknown as NewEntry, { record: fold, add, thinks: false })
   }
   const answered = Array.from(found, ([label, points]) => answer(metric, by === undefined ? null : label, points))
   return {

@@ -1,5 +1,5 @@
 import type { UsedLicence } from '../../contract/licence.ts'
-import type { Agent } from '../../agent/define-agent.ts'
+import { type Agent, noSlowPath } from '../../agent/define-agent.ts'
 import type { FoldRecord } from '../../traces/entries/kind.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
@@ -113,12 +113,12 @@ export class Budget {
   }
 }
 
-type Saving = { agent: () => Pick<Agent, 'trigger'>; features: readonly { readonly turns?: () => FoldRecord['sums'] }[] }
+type Saving = { agent: () => Agent; settings: () => Settings; features: readonly { readonly turns?: () => FoldRecord['sums'] }[] }
 const NO_TURNS = { turns: 0, model_calls: 0, tokens: 0, cost_usd: 0 }
 
 /** The average cost of the turns so far, which an action that spares one saves. */
-export function savingsOf({ agent, features }: Saving): NonNullable<UsedLicence['saves']> {
-  if (agent().trigger === null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
+export function savingsOf({ agent, settings, features }: Saving): NonNullable<UsedLicence['saves']> {
+  if (noSlowPath(agent(), settings()) !== null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
   // The counters have the model calls of dry turns, too.
   const counting = features.find((feature) => feature.turns)
   const { turns, model_calls, tokens, cost_usd } = counting?.turns?.() ?? NO_TURNS

@@ -109,7 +109,7 @@ export type FoldRecord = {
 export const emptyFold = (): FoldRecord => ({ turn: null, streaks: {}, sums: { turns: 0, model_calls: 0, tokens: 0, cost_usd: 0 } })
 
 /** `record`: what later entries are counted with. */
-export type Tally = { record: FoldRecord; add: AddCounts; has_trigger: boolean }
+export type Tally = { record: FoldRecord; add: AddCounts; thinks: boolean }
 
 export const sample = <Name extends string>(name: Name, value: number) =>
   ({ [`${name}.${sampleBucket(value)}`]: 1 }) as { [Bucket in `${Name}.${number}`]: number }

@@ -533,9 +533,9 @@ function endOf({ event_ids: [event_id = ''], trace_id, status, attempts, error, 
  * Counts the average cost of a turn as saved, since no turn sees the event. A reused action saves
  * nothing again.
  */
-function countDecided(reflex_id: string, { record: { sums }, add, has_trigger, reused }: Tally & { reused: boolean }): void {
+function countDecided(reflex_id: string, { record: { sums }, add, thinks, reused }: Tally & { reused: boolean }): void {
   const counts: Counts<'scope'> & Counts<'reflex'> = { decided: 1 }
-  if (has_trigger && !reused) {
+  if (thinks && !reused) {
     const share = (sum: number) => (sums.turns === 0 ? 0 : sum / sums.turns)
     counts.saved_model_calls = sums.turns === 0 ? 1 : share(sums.model_calls)
     counts.saved_tokens = share(sums.tokens)

@@ -60,7 +60,7 @@ function scopeOnDisk() {
       db: part<D1Database>({}),
       scope: 'test',
       now,
-      agent: () => ({ trigger: async () => null }),
+      thinks: () => true,
     })
     const unit = unitOfWork({
       database,

@@ -53,7 +53,7 @@ function wake() {
     db,
     scope: 'test',
     now: () => world.now,
-    agent: () => ({ trigger: async () => null }),
+    thinks: () => true,
   })
   new LogFollower({ log, scope: 'test' }).add(statistics)
   /** Within a unit: the entries are in the log, and not committed. */

@@ -1,4 +1,4 @@
-import type { Agent } from '../../../agent/define-agent.ts'
+import { noSlowPath } from '../../../agent/define-agent.ts'
 import {
   bucketsOf,
   bucketSteps,
@@ -53,7 +53,8 @@ type StatisticsParts = {
   db: D1Database
   scope: string
   now: () => number
-  agent: () => Pick<Agent, 'trigger'>
+  /** True if a turn takes what no reflex decides. */
+  thinks: () => boolean
 }
 
 /** The start of the bucket of each kind that includes the time. */
@@ -103,12 +104,12 @@ export class Statistics implements Follows {
 
   follow(entries: readonly Committed[]): void {
     const { told = 0 } = this.#parts
-    const has_trigger = this.#parts.agent().trigger !== null
+    const thinks = this.#parts.thinks()
     for (const [index, { seq, at, entry }] of entries.entries()) {
       this.#seq = seq
       // A clock that is set back must not reopen a bucket that was dropped.
       this.#latest = at < this.#latest && this.#latest - at < SKEW_MS ? this.#latest : at
-      foldEntry(entry, { record: this.#fold, add: this.#add, has_trigger })
+      foldEntry(entry, { record: this.#fold, add: this.#add, thinks })
       if (seq <= told && (entries[index + 1]?.seq ?? Infinity) > told) this.#sendAll(at)
     }
   }
@@ -246,7 +247,8 @@ function count(open: Open, label: string, changes: readonly [name: string, chang
 
 /** Counts in a scope. D1 has the same counts, so that no page disagrees with another. */
 export function countStatistics({ follower, outbox, replica, ...parts }: Ground): ScopeFeature {
-  const statistics = new Statistics({ ...parts, told: replica.answeredTo })
+  const thinks = () => noSlowPath(parts.agent(), parts.settings()) === null
+  const statistics = new Statistics({ ...parts, thinks, told: replica.answeredTo })
   outbox.source('statistics', { send: () => statistics.send(), due: () => statistics.due() })
   follower.add(statistics)
   return {

@@ -213,6 +213,16 @@ describe('the sums', () => {
     expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { acted: 1, model_calls_saved: 0 } }])
   })
 
+  test('count nothing as saved where no turn would take the event', async () => {
+    const { scope, stub } = await acting("return { action_type: 'reply', content: 'x', consume: true }")
+    await stub.configure({ agent: 'prompted' }, 'ops')
+    await sendAndSettle(stub, note(scope, 'a'))
+    await stub.configure({ instructions: 'Answer.' }, 'ops')
+    expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { acted: 1, model_calls_saved: 0 } }])
+    await sendAndSettle(stub, note(scope, 'b'))
+    expect((await stub.metrics()).reflexes).toMatchObject([{ metrics: { acted: 2, model_calls_saved: 1 } }])
+  })
+
   test('reach D1 although the object slept before they were replicated', async () => {
     const { id, scope, stub } = await acting(calls('act'))
     await sendAndSettle(stub, note(scope, 'a'))
