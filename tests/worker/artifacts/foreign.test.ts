@@ -122,12 +122,13 @@ function plainOf({ type, enum: words, const: only, default: standard }: Schema):
 
 type Operation = { operationId: string; requestBody?: { content: { 'application/json'?: { schema: Schema; example?: object } } } }
 
-/** Every operation of the document about each target. */
-async function* everyRoute(key: string): AsyncGenerator<[what: string, text: string]> {
+/** Every operation of the document about each target, or those at some paths. */
+async function* everyRoute(key: string, at_paths = /./): AsyncGenerator<[what: string, text: string]> {
   const { body: document } = await call('/v1/openapi.json', { key: null })
   const asked = new Set<string>()
   const find = (ref: string): Schema => document.components.schemas[ref.split('/').at(-1) ?? '']
   for (const [path, methods] of Object.entries(document.paths as Record<string, Record<string, Operation>>)) {
+    if (!at_paths.test(path)) continue
     for (const [method, operation] of Object.entries(methods)) {
       for (const target of targets) {
         const values = valuesFor(target)
@@ -165,10 +166,14 @@ const leaks = async (asked: AsyncIterable<[string, string]>): Promise<string[]> 
   for await (const [what, text] of asked) if (text.includes(SECRET)) found.push(what)
   return found
 }
+const leaksAny = async (asked: AsyncIterable<[string, string]>): Promise<boolean> => {
+  for await (const [, text] of asked) if (text.includes(SECRET)) return true
+  return false
+}
 
 test('no operation of the API shows or runs what another tenant has', { timeout: 120_000 }, async () => {
   expect(await leaks(everyRoute(keys.foreign))).toEqual([])
-  const shown = await leaks(everyRoute(keys.own))
+  const shown = await leaks(everyRoute(keys.own, /^\/v1\/(?:reflexes|skills)\/\{ref\}/))
   expect(shown).toEqual(
     expect.arrayContaining([
       'get /v1/reflexes/zq-plain@1',
@@ -191,7 +196,7 @@ async function* everyInspection(key: string): AsyncGenerator<[string, string]> {
 
 test('no tool of the MCP server that inspects does', async () => {
   expect(await leaks(everyInspection(keys.foreign))).toEqual([])
-  expect(await leaks(everyInspection(keys.own))).not.toEqual([])
+  expect(await leaksAny(everyInspection(keys.own))).toBe(true)
 })
 
 /** The answers of each tool of a scope's agent, about each target. */
