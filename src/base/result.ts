@@ -5,3 +5,4 @@ export type Result<Value extends object = object, Failure extends object = { det
 
 /** A failure with a reason to switch on and a sentence for people. */
 export type Refused<Reason extends string> = { ok: false; reason: Reason; detail: string }
+export const refuse = <Reason extends string>(reason: Reason, detail: string): Refused<Reason> => ({ ok: false, reason, detail })

@@ -1,5 +1,5 @@
 import type { ContractRefused, LedgerApi, LedgerCaller, LedgerPage, PageAsked } from '../contract/ledger-api.ts'
-import type { Result } from '../../../base/result.ts'
+import { refuse, type Result } from '../../../base/result.ts'
 import { canonicalJson } from '../../../base/json.ts'
 import { newContract, type Contract, type NewContract } from '../contract/service.ts'
 import type { PendingContract } from '../../../contract/licence.ts'
@@ -144,5 +144,3 @@ function repeated(known: Contract, asked: NewContract): Result<{ contract: Contr
   if (differs) return refuse('other_content', `The contract ${asked.id} exists and differs in ${differs}: use another id.`)
   return { ok: true, contract: known, created: false }
 }
-
-const refuse = (reason: ContractRefused['reason'], detail: string): ContractRefused => ({ ok: false, reason, detail })

@@ -1,4 +1,4 @@
-import type { Result } from '../../../base/result.ts'
+import { refuse, type Result } from '../../../base/result.ts'
 import type { ContractRefused } from '../contract/ledger-api.ts'
 import type { Contract } from '../contract/service.ts'
 import type { TransferFailure } from '../contract/transfer.ts'
@@ -81,5 +81,3 @@ export function unserved(store: ContractStore, transfer: string): void {
 function refusedBy(caller: string, reason: TransferFailure | null): ContractRefused {
   return refuse(reason !== null && isLimit(reason) ? 'limit' : 'insufficient_funds', `The money of ${caller} is not reserved: ${reason}.`)
 }
-
-const refuse = (reason: ContractRefused['reason'], detail: string): ContractRefused => ({ ok: false, reason, detail })

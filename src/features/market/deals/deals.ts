@@ -14,7 +14,7 @@ import { artifactIn, type Listing, type NewListing, type NewOffer } from '../con
 import type { PendingPurchase } from '../../../contract/licence.ts'
 import type { Licence } from '../contract/view.ts'
 import { matchesScope } from '../../../contract/principal.ts'
-import type { Result } from '../../../base/result.ts'
+import { refuse, type Result } from '../../../base/result.ts'
 import { logError } from '../../../base/warn.ts'
 import type { TimedOut } from '../ledger/ledger.ts'
 import type { MarketRoom, Room } from '../room.ts'
@@ -168,7 +168,6 @@ function deliver(book: DealBook, { deal_id, kind, listing_id, seller, buyer, art
 }
 
 const done = (book: DealBook, deal: DealRecord): DealDecided => ({ ok: true, deal: presentDeal(deal, book.deals.used(deal.deal_id)) })
-const refuse = (reason: DealRefused['reason'], detail: string): DealRefused => ({ ok: false, reason, detail })
 
 const DUE_AT_ONCE = 500
 const HOUR_MS = 3_600_000
@@ -223,9 +222,9 @@ export class Deals implements Room {
     now: number,
   ): Result<{ listing: Listing }, ListingRefused> {
     const listing = this.#book.listings.find(listing_id)
-    if (!listing) return { ok: false, reason: 'not_found', detail: `There is no listing ${listing_id}.` }
+    if (!listing) return refuse('not_found', `There is no listing ${listing_id}.`)
     if (!this.#book.payments.belongsTo(listing, listing.seller, key_id))
-      return { ok: false, reason: 'not_allowed', detail: `${listing.seller} belongs to another key of this name.` }
+      return refuse('not_allowed', `${listing.seller} belongs to another key of this name.`)
     if (listing.state !== 'open') return { ok: true, listing: presentListing(listing) }
     const why = { by: listing.seller, reason: 'the listing was closed' }
     return { ok: true, listing: presentListing(this.#book.closeListing(listing, reason, why, now)) }

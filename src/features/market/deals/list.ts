@@ -1,6 +1,6 @@
 import type { SoldGoods, LedgerCaller, ListingRefused } from '../contract/ledger-api.ts'
 import type { Listing, NewListing } from '../contract/listing.ts'
-import type { Result } from '../../../base/result.ts'
+import { refuse, type Result } from '../../../base/result.ts'
 import type { DealBook } from './deal-book.ts'
 import { artifactOf, presentListing, type DealRecord, type ListingRecord } from './records.ts'
 import { LONGEST_LINE, type RoyaltyLine } from './royalties.ts'
@@ -82,5 +82,3 @@ function sourceOf(book: DealBook, { artifact, seller }: ListingRequest, { origin
 
 const lineAfter = ({ seller, terms, line }: DealRecord): RoyaltyLine =>
   [{ account: seller, percent: terms.royalty_percent ?? 0 }, ...line].slice(0, LONGEST_LINE)
-
-const refuse = (reason: ListingRefused['reason'], detail: string): ListingRefused => ({ ok: false, reason, detail })

@@ -3,7 +3,7 @@ import type { DealRefused, LedgerCaller } from '../contract/ledger-api.ts'
 import type { NewOffer } from '../contract/listing.ts'
 import { matchesScope } from '../../../contract/principal.ts'
 import { scopeOfOwner } from '../../../contract/reflex.ts'
-import type { Result } from '../../../base/result.ts'
+import { refuse, type Result } from '../../../base/result.ts'
 import { canonicalJson } from '../../../base/json.ts'
 import type { DealBook } from './deal-book.ts'
 import { isLimit } from './payments.ts'
@@ -79,5 +79,3 @@ function ownScope(account: string): string[] | null {
   const scope = scopeOfOwner(account)
   return scope === null ? null : [scope]
 }
-
-const refuse = (reason: DealRefused['reason'], detail: string): DealRefused => ({ ok: false, reason, detail })

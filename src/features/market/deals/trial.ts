@@ -1,5 +1,5 @@
 import type { DealRefused } from '../contract/ledger-api.ts'
-import type { Result } from '../../../base/result.ts'
+import { refuse, type Result } from '../../../base/result.ts'
 import type { MarketRoom } from '../room.ts'
 import type { DealBook } from './deal-book.ts'
 import { DAY_MS } from './earned.ts'
@@ -45,5 +45,3 @@ export function payTrial(
   sql.exec('INSERT INTO paid_trials (listing_id, buyer, id, at, transfer) VALUES (?, ?, ?, ?, ?)', listing_id, buyer, id, now, transfer)
   return { ok: true, transfer }
 }
-
-const refuse = (reason: DealRefused['reason'], detail: string): DealRefused => ({ ok: false, reason, detail })

@@ -82,7 +82,7 @@ export class ShadowTrials implements ScopeFeature {
     if (trials.length === 0) return
     const acts = acted && acted.action.action_type !== 'escalate' ? actsOf(acted.action, this.#parts.toolbox.keyOf) : null
     // A reflex that acts by proof teaches nobody: its own mistakes would prove others.
-    this.#watch(unit, one, trials, acts && { by: 'reflex', acts }, !acted?.version.by_proof)
+    this.#watch(unit, one, trials, { decision: acts && { by: 'reflex', acts }, teaches: !acted?.version.by_proof })
     const { event, seq } = one
     const waits = asks || (row.in_context && row.status === 'pending')
     if (!acts && !waits) this.eventsDecided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)
@@ -136,8 +136,7 @@ export class ShadowTrials implements ScopeFeature {
     unit: Unit,
     { seq, event }: Stored,
     trials: readonly { version: ReflexVersion; action: Action }[],
-    decision: Decision | null,
-    teaches: boolean,
+    { decision, teaches }: { decision: Decision | null; teaches: boolean },
   ): void {
     for (const { version, action } of trials) {
       // The author may have known this event, so agreement proves nothing.
@@ -150,9 +149,7 @@ export class ShadowTrials implements ScopeFeature {
             action,
             seq,
             event_type: event.type,
-            shape: this.#shapeOf(event),
-            traits: traitsOf(event),
-            signs: signsOf(event, action, this.#parts.log),
+            ...this.#factsOf(event, action),
             decision,
             teaches,
             seen: new Map(),
@@ -201,10 +198,7 @@ export class ShadowTrials implements ScopeFeature {
       if (!version || !event) continue
       if (decision) {
         const taught = row.payload === null ? null : (JSON.parse(row.payload) as Event)
-        const shape = taught ? this.#shapeOf(taught) : undefined
-        const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        const signs = taught ? signsOf(taught, action, this.#parts.log) : undefined
         const owner = action.action_type === 'ignore' ? (ownerOf ??= ownersOfActs(decision, considered()))(event.id) : 'own'
         const terms = {
           alone: events.length === 1,
@@ -219,9 +213,7 @@ export class ShadowTrials implements ScopeFeature {
             ...row,
             version,
             action,
-            shape,
-            traits,
-            signs,
+            ...this.#factsOf(taught, action),
             decision,
             teaches: true,
             seen,
@@ -294,8 +286,11 @@ export class ShadowTrials implements ScopeFeature {
   }
 
   /** Undefined where nothing is learned: no shapes are guarded there. */
-  #shapeOf(event: Event): string | undefined {
-    return this.#parts.settings().learning.mode === 'off' ? undefined : shapeOf(event)
+  /** The facts of an event that its comparison keeps; none once retention has deleted the event. */
+  #factsOf(event: Event | null, action: Action): Pick<Comparison, 'shape' | 'traits' | 'signs'> {
+    if (!event) return { shape: undefined, traits: undefined, signs: undefined }
+    const shape = this.#parts.settings().learning.mode === 'off' ? undefined : shapeOf(event)
+    return { shape, traits: traitsOf(event), signs: signsOf(event, action, this.#parts.log) }
   }
 
   #wordsFor(action: Action, event: Pick<Partial<Event>, 'meta'>): Words {
