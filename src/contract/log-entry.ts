@@ -172,6 +172,8 @@ export type EntryBody =
       error: string | null
       stack?: string | null
       idempotence_key: string | null
+      /** It failed, and its tool only reads: what follows may depend on that. */
+      reads?: true
       /** The error allows a retry, and names the cost of the failed call. */
       retryable?: true
       cost_usd?: number

@@ -187,13 +187,18 @@ export type ReflexRecording = {
  */
 export type Words = 'exact' | 'said' | 'none'
 
+/** A call that only reads, and failed. `at`: the number of acts before it. */
+export type FailedRead = { at: number; act: Act; output: unknown }
+
 /**
  * The terms of a comparison. `outputs`: known outputs of the decision's acts, by their places.
  * `alone`: the decision is about one event, so that a sequence must have all of its acts. `words`:
  * the meaning of replies beside other acts. `others`: all acts of the decision are about its other
- * events. `unclear`: its words may be about an event that the version left.
+ * events. `unclear`: its words may be about an event that the version left. `failed_reads`: what a
+ * branch may be for.
  */
 export type ComparisonTerms = {
+  failed_reads?: readonly FailedRead[]
   words?: Words
   outputs?: Readonly<Record<number, unknown>>
   alone?: boolean

@@ -87,7 +87,7 @@ export type ScopeFeature = {
     unit: Unit,
     events: readonly DecidedEvent[],
     decision: Decided | null,
-    made?: Pick<Turn, 'claimed' | 'inputs' | 'outputs'> & Partial<Pick<Turn, 'seen' | 'started' | 'turn_id'>>,
+    made?: Pick<Turn, 'claimed' | 'inputs' | 'outputs'> & Partial<Pick<Turn, 'failed_reads' | 'seen' | 'started' | 'turn_id'>>,
   ) => void
   /** Follows a turn that decided, after `eventsDecided`. */
   readonly turned?: (unit: Unit, claimed: readonly Claimed[], acts: readonly Act[]) => void

@@ -5,7 +5,16 @@ import { asJson, type Json } from '../base/json.ts'
 import { toolCallOf, withoutOutputs, type Action, type SequenceBranch, type Sequence, type SequenceAct } from '../contract/action.ts'
 import type { Event } from '../core/event.ts'
 import { actsOnPath, resolveAct } from './sequence.ts'
-import { type Act, type CallKeys, type Decision, type KeyOf, sameSkill, skillAct, type ComparisonTerms } from '../contract/reflex.ts'
+import {
+  type Act,
+  type CallKeys,
+  type Decision,
+  type KeyOf,
+  sameSkill,
+  skillAct,
+  type ComparisonTerms,
+  type FailedRead,
+} from '../contract/reflex.ts'
 
 /** True if the decision contains the same act; null if the action cannot be compared. */
 export function agreement(action: Action, { acts }: Decision, keys: CallKeys | null): boolean | null {
@@ -71,9 +80,10 @@ type Comparing = ComparisonTerms & { keyOf: KeyOf }
  */
 export function sequenceAgrees(
   { acts: own, branches, any_order = false }: Sequence,
-  { acts: decided }: Decision,
-  { before = 0, ...terms }: Comparing & { before?: number },
+  decision: Decision,
+  { before = 0, ...known }: Comparing & { before?: number },
 ): boolean | null {
+  const { acts: decided, terms } = branches ? withFailedReads(decision, known, own.at(-1)) : { ...decision, terms: known }
   const { words = 'exact', alone = false } = terms
   const placed = own.map((act, place) => ({ act, place }))
   const counted = words === 'exact' ? placed : withoutWords(placed, isReply)
@@ -98,6 +108,20 @@ export function sequenceAgrees(
 }
 
 /** `counted`: the acts of `wished` without words of which any will do. */
+/** The decision with the calls like the last act before branches that failed, and their outputs. */
+function withFailedReads({ acts }: Decision, terms: Comparing, last: SequenceAct | undefined): { acts: readonly Act[]; terms: Comparing } {
+  const isLike = ({ act }: FailedRead): boolean => act.act === 'call_tool' && last?.action_type === 'call_tool' && act.tool === last.tool
+  const failed = (terms.failed_reads ?? []).filter(isLike)
+  if (failed.length === 0) return { acts, terms }
+  const made = acts.map((act, at) => ({ act, at, output: terms.outputs?.[at] }))
+  // Sorting keeps what failed before the act at its place.
+  const all = [...failed, ...made].sort((one, other) => one.at - other.at)
+  return {
+    acts: all.map(({ act }) => act),
+    terms: { ...terms, outputs: Object.fromEntries(all.map(({ output }, place) => [place, output])) },
+  }
+}
+
 type Branched = Record<'wished' | 'counted', readonly Placed[]> & { own: readonly SequenceAct[]; branches: readonly SequenceBranch[] }
 type MadeAct = { act: Act; place: number }
 

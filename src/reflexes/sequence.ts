@@ -1,7 +1,7 @@
 import { isJsonFields, jsonValue, type Json, type JsonFields } from '../base/json.ts'
 import type { Result } from '../base/result.ts'
 import { wordsOf } from '../base/words-of.ts'
-import type { Action, Branching, OutputCondition, SequenceAct } from '../contract/action.ts'
+import type { Action, Branching, OutputCondition, SequenceAct, SequenceBranch } from '../contract/action.ts'
 
 /** The outputs of the acts so far, by their places; undefined where an act had none. */
 export type Outputs = readonly (Json | undefined)[]
@@ -37,9 +37,34 @@ export function actsOnPath({ acts, branches }: Branching, outputs: Outputs): rea
   if (asksUnknown({ acts, branches }, outputs)) return null
   // A branch is chosen by what its acts before it returned, also once it has begun.
   const known = outputs.slice(0, acts.length)
-  const branch = branches.find(({ when }) => when.every((condition) => isMet(condition, known)))
+  const branch = branches.find((one) => isFor(one, known))
   return branch ? [...acts, ...branch.acts] : null
 }
+
+const FAILED = '@failed'
+/** The place in the output of a look-up that failed which says how it did. */
+export const FAILED_AT = `/${FAILED}`
+
+/**
+ * The output of a look-up that failed: the status of the answer, or else the words of the error. A
+ * branch may be for it.
+ */
+export function failureOf(error: string): JsonFields {
+  const [, status] = /^(?:\w+: )?[^\s:]+: (\d{3})(?: |$)/.exec(error) ?? []
+  return { [FAILED]: status ?? wordsOf(error).slice(1).join(' ').slice(0, LONGEST_KIND) }
+}
+const LONGEST_KIND = 100
+
+/** The way in which a look-up failed; undefined if it did not. */
+export function failureIn(output: Json | undefined): string | undefined {
+  const kind = isJsonFields(output) ? output[FAILED] : undefined
+  return typeof kind === 'string' ? kind : undefined
+}
+
+/** True if a branch is for such outputs: for a failure, one that asks about it. */
+const isFor = ({ when }: SequenceBranch, outputs: Outputs): boolean =>
+  outputs.every((output, place) => failureIn(output) === undefined || when.some((one) => one.output === place && one.path === FAILED_AT)) &&
+  when.every((condition) => isMet(condition, outputs))
 
 /** True if a branch asks about an output that is not known. */
 export const asksUnknown = ({ branches = [] }: Branching, outputs: Outputs): boolean =>

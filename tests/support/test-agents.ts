@@ -106,7 +106,12 @@ export const lookingAgent: Agent = defineAgent({
       description: 'counts how often it was done',
       input,
       repeatable: true,
-      execute: async ({ text }, { scope }) => (looks.set(scope, (looks.get(scope) ?? 0) + 1), { times: timesOf(scope, text) }),
+      execute: async ({ text }, { scope }) => {
+        looks.set(scope, (looks.get(scope) ?? 0) + 1)
+        if (text === 'gone' || (text === 'gone once' && looks.get(scope) === 1)) throw new Error('look: 404 Not Found')
+        if (text === 'down') throw new Error('look: 503 Service Unavailable')
+        return { times: timesOf(scope, text) }
+      },
     }),
   },
 })

@@ -153,6 +153,13 @@ export class EffectJournal {
     return this.#database.all<RecordedEffect>(sql, JSON.stringify(call.earlier), call.owner, call.tool, call.arguments_hash)
   }
 
+  /** The latest same call of earlier acts that failed. */
+  failedRead(call: { earlier: readonly string[]; tool: string; arguments_hash: string }): Pick<RecordedEffect, 'error'> | undefined {
+    const sql = `SELECT error FROM effects WHERE owner IN (SELECT value FROM json_each(?1)) AND phase = 'call' AND tool = ?2
+        AND arguments_hash = ?3 AND status = 'failed' ORDER BY started_at DESC, place DESC LIMIT 1`
+    return this.#database.first(sql, JSON.stringify(call.earlier), call.tool, call.arguments_hash)
+  }
+
   /** The tools of the owner's possible effects without a key. */
   unknownTools(owner: string): string[] {
     const sql = `SELECT tool FROM effects WHERE owner = ? AND status IN ('unknown', 'started') AND idempotence_key IS NULL`

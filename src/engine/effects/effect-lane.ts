@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid'
-import { argumentsHash, isGlobalKey, anchorsTouched, AwaitsPerson, whyAnchored, whyDoubted } from '../../tools/define-tool.ts'
+import { argumentsHash, isGlobalKey, onlyReads, anchorsTouched, AwaitsPerson, whyAnchored, whyDoubted } from '../../tools/define-tool.ts'
 import type { ScopedLocks } from '../../core/scoped-locks.ts'
 import type { EntryHead, NewEntry, TurnEnd } from '../../contract/log-entry.ts'
 import { hideInError } from '../../base/secrets.ts'
@@ -316,7 +316,7 @@ export class EffectLane {
    */
   #keepRead(unit: Unit, request: ReadyRequest, { begun, result }: Pick<EndedEffect, 'begun' | 'result'>): EffectPlace | null {
     const { tool, turn_id, input } = request
-    if (turn_id === null || !isOfSequence(turn_id) || result.status !== 'ok') return null
+    if (turn_id === null || !isOfSequence(turn_id) || result.status === 'unknown') return null
     const { log_seq, started: started_at } = begun
     const place = this.#parts.journal.nextPlace(turn_id)
     this.#parts.journal.begin(unit, { ...place, tool, arguments_hash: argumentsHash(input), key: null, log_seq, started_at })
@@ -351,6 +351,7 @@ export class EffectLane {
       output: this.#shown(output ?? null, request),
       error: error === null ? null : String(hidden(error, request)),
       idempotence_key: key,
+      ...(status === 'failed' && onlyReads(request.definition) && { reads: true as const }),
       ...(stack && { stack: String(hidden(stack, request)) }),
       ...told,
     } satisfies Partial<NewEntry>

@@ -6,7 +6,9 @@ import type { Event } from '../../core/event.ts'
 import { ownText } from '../../skills/session/context.ts'
 import type { SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import { AwaitsPerson } from '../../tools/define-tool.ts'
+import { isPlatformFault } from '../../base/faults.ts'
+import { failureOf } from '../../reflexes/sequence.ts'
+import { AwaitsPerson, onlyReads } from '../../tools/define-tool.ts'
 import { isOfSequence } from '../effects/effect-journal.ts'
 import type { HeldEffect } from '../effects/effect.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -17,7 +19,7 @@ import type { LaneAction } from './actions.ts'
  * `close` writes the effect's end in the unit that ends the action. `withheld`: it was not
  * attempted. `asks`: a person was asked, and it has not happened yet. `answered`: the id of what an
  * earlier attempt did, which is not repeated. `output`: `NOT_KEPT` if it had one that the journal
- * does not have.
+ * does not have. `failed_read`: it only reads, and its output says how it failed.
  */
 export type Performed = ActionEnding & {
   close?: HeldEffect['close']
@@ -25,6 +27,7 @@ export type Performed = ActionEnding & {
   output?: Json | typeof NOT_KEPT
   asks?: true
   answered?: string
+  failed_read?: true
 }
 export const NOT_KEPT = Symbol('an output that was not kept')
 
@@ -36,9 +39,17 @@ export type ActParts = Lanes & {
 
 /**
  * `owner`: of its rows in the journal. `key`: of its call, if the reflex gave one. `answered`: what
- * earlier attempts did, and answered an earlier act of the sequence.
+ * earlier attempts did, and answered an earlier act of the sequence. `may_fail`: what follows
+ * depends on how a call that only reads ends.
  */
-type Doing = { owner: string; key: string | null; payload: LaneAction; signal: AbortSignal; answered?: ReadonlySet<string> }
+type Doing = {
+  owner: string
+  key: string | null
+  payload: LaneAction
+  signal: AbortSignal
+  answered?: ReadonlySet<string>
+  may_fail?: boolean
+}
 
 /** Does one act in the effect lane. Throws if a tool call or an emission fails. */
 export async function performAct(work: Exclude<LaneWork, { kind: 'sequence' }>, doing: Doing, parts: ActParts): Promise<Performed> {
@@ -73,7 +84,7 @@ async function runSkill({ skill_id, inputs }: Work<'skill'>, { owner, payload, s
 }
 
 async function callTool({ tool, input }: Work<'tool'>, doing: Doing, parts: ActParts): Promise<Performed> {
-  const { owner, key, payload, signal, answered } = doing
+  const { owner, key, payload, signal, answered, may_fail = false } = doing
   const { seq, reflex_id, version, head } = payload
   const found = parts.toolbox.find(tool)
   if (!found.ok) throw new Error(found.detail)
@@ -101,6 +112,9 @@ async function callTool({ tool, input }: Work<'tool'>, doing: Doing, parts: ActP
       output: held.result.error === null ? (held.result.output as Json) : NOT_KEPT,
       ...(held.answered !== undefined && { answered: held.answered }),
     }
+  const { status, error } = held.result
+  const is_read = may_fail && status === 'failed' && onlyReads(found.definition) && !isPlatformFault(held.thrown.error)
+  if (is_read && error !== null) return { status, error, close: held.close, output: failureOf(error), failed_read: true }
   parts.unit((unit) => held.close(unit), { kind: 'action', id: owner })
   throw held.thrown.error
 }

@@ -41,7 +41,7 @@ export function ownerOf({ key, payload }: Job<LaneAction>, place = payload.done?
  * uses it is parsed and permitted again, and its version must still be allowed to act. Each act
  * ends in a unit that writes its place and output into the job, so that after a crash the sequence
  * continues with the act that was due (G8). It stops at the first that fails, and where a person is
- * asked.
+ * asked; a branch may be for a look-up before it that failed.
  */
 export async function performSequence(work: Sequence, job: Job<LaneAction>, parts: SequenceParts, signal: AbortSignal): Promise<Performed> {
   const { unit, jobs, effects, action_keys } = parts
@@ -56,7 +56,8 @@ export async function performSequence(work: Sequence, job: Job<LaneAction>, part
     const act = acts[done.length]
     if (act === undefined) break
     const { ending, keep, call, write, follow } = await performDue(act, job, parts, signal)
-    if (ending.status !== 'ok' && ending.status !== 'reused') return told(ending, job)
+    const isDone = ending.status === 'ok' || ending.status === 'reused'
+    if (!isDone && !ending.failed_read) return told(ending, job)
     const ended = doneAct(act, ending, { work, done })
     const next = { ...job.payload, done: [...done, ended] }
     unit(
@@ -131,10 +132,15 @@ async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: Sequenc
   if (work.kind === 'sequence') throw new Error('a sequence has no sequences')
   const key = keyOfCall(payload, hash)
   const sent = work.kind === 'event' ? { ...work, event: under(payload.head, work.event, parts.trace_marks.of(payload.head)) } : work
-  const ending = await performAct(sent, { owner, key, payload, signal, answered }, parts)
-  if (ending.asks) return { ending }
+  const may_fail = payload.work.kind === 'sequence' && isBeforeBranches(payload.work, payload.done)
+  const ending = await performAct(sent, { owner, key, payload, signal, answered, may_fail }, parts)
+  if (ending.asks || ending.status === 'failed') return { ending }
   return work.kind === 'tool' ? { ending, ...keyedCall(action, payload) } : { ending, keep: action }
 }
+
+/** True if the act that is due is the last one before the branches. */
+const isBeforeBranches = ({ acts, branches }: Sequence, done: readonly DoneAct[] = []): boolean =>
+  branches !== undefined && done.length === acts.length - 1
 
 const isRun = (cause: string, { database }: SequenceParts): boolean =>
   database.first('SELECT 1 AS one FROM skill_runs WHERE cause = ?', cause) !== undefined

@@ -1,15 +1,17 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import type { Act } from '../../contract/reflex.ts'
+import type { Act, CallKeys, FailedRead } from '../../contract/reflex.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import { tracedFetch } from '../../events/traceparent.ts'
 import type { EventStore } from '../../core/event-store.ts'
-import { fitsBytes } from '../../base/json.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { canonicalJson, fitsBytes } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { FailedCalls } from '../../agent/turn-ending.ts'
 import { toolSet } from '../../agent/toolbox.ts'
 import type { Sockets } from '../live/sockets.ts'
 import type { Actions } from '../reflexes/actions.ts'
-import { shownName } from '../../tools/define-tool.ts'
+import { failureOf } from '../../reflexes/sequence.ts'
+import { onlyReads, shownName, type ToolDefinition } from '../../tools/define-tool.ts'
 import { under } from '../log/spans.ts'
 import { childHead } from '../../traces/ids.ts'
 import type { Unit } from '../../kernel/unit.ts'
@@ -42,6 +44,30 @@ export function noteCall(
 ): void {
   turn.outputs[turn.acts.length] = output
   noteAct(turn, act, input)
+}
+
+/** Failed calls that later comparisons know. */
+const MOST_FAILED_READS = 20
+type Reading = { name: string; keys: CallKeys | null; definition: ToolDefinition }
+
+/** Notes a call that only reads if it fails, until the same call succeeds. */
+export async function noteFailedRead<Output>(
+  turn: Pick<Turn, 'acts' | 'failed_reads'>,
+  { name, keys, definition }: Reading,
+  run: () => Promise<Output>,
+): Promise<Output> {
+  if (!keys || !onlyReads(definition)) return run()
+  const act = { act: 'call_tool' as const, tool: name, ...keys }
+  const isOther = (one: FailedRead): boolean => canonicalJson(one.act) !== canonicalJson(act)
+  try {
+    const output = await run()
+    turn.failed_reads = turn.failed_reads.filter(isOther)
+    return output
+  } catch (error) {
+    const failed = { at: turn.acts.length, act, output: failureOf(messageOf(error)) }
+    turn.failed_reads = [...turn.failed_reads.filter(isOther), failed].slice(-MOST_FAILED_READS)
+    throw error
+  }
 }
 
 /** Notes which calls of a turn still run. */
@@ -80,8 +106,9 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     const words = turn.asked && { words: turn.asked.words }
     const run = { cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms }
     const request = { tool: name, definition, input, ...run, unneeded, ...by_person, ...words }
-    const output = await failures.watch({ tool: name, input }, () => effects.run(request))
     const keys = toolbox.keyOf(name, input)
+    const perform = () => noteFailedRead(turn, { name, keys, definition }, () => effects.run(request))
+    const output = await failures.watch({ tool: name, input }, perform)
     if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, { input, output })
     const { undoes } = definition
     if (undoes)

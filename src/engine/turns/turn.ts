@@ -1,4 +1,4 @@
-import type { Act } from '../../contract/reflex.ts'
+import type { Act, FailedRead } from '../../contract/reflex.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import type { FailedCall, FailedRun } from '../../contract/event-record.ts'
 import type { EarlierAct, EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
@@ -29,6 +29,7 @@ export type Turn = {
   /** Inputs of its calls and events, and outputs of its calls, by their places in `acts`. */
   inputs: Record<number, unknown>
   outputs: Record<number, unknown>
+  failed_reads: FailedRead[]
   /** Readings of the clock, answers of `deps.done`, tools beside the agent's: for replays. */
   readings: Readings
   /** The clock, whose readings are kept. */
@@ -67,10 +68,11 @@ export type TurnRecord = { turn_id: string; head: EntryHead; since: number; star
 
 export const nothingYet = (): Pick<
   Turn,
-  'inputs' | 'outputs' | 'needed' | 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'
+  'inputs' | 'outputs' | 'failed_reads' | 'needed' | 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'
 > => ({
   inputs: {},
   outputs: {},
+  failed_reads: [],
   needed: null,
   failed_calls: [],
   failed_runs: [],

@@ -13,7 +13,7 @@ import {
   REUSED,
   type ActionEnding,
 } from '../../agent/action-end.ts'
-import { actsOnPath, asksUnknown, type Outputs, outputsAsked, outputsUsed, resolveAct } from '../../reflexes/sequence.ts'
+import { actsOnPath, asksUnknown, failureOf, type Outputs, outputsAsked, outputsUsed, resolveAct } from '../../reflexes/sequence.ts'
 import type { KeyOf } from '../../contract/reflex.ts'
 import { agreedIn, recordedKeys } from '../../reflexes/agreement.ts'
 import { actionsIn, type Branching, toolCallOf, type LaneWork } from '../../contract/action.ts'
@@ -156,8 +156,11 @@ async function endOfSequence(work: Branching, doing: Doing, { around, sessions }
     let ending = ACTED
     let output: Json | undefined = null
     if (action.action_type === 'call_tool') {
-      const own = effects.splice(0, effects.findIndex(({ status }) => status === 'ok' || status === 'reused') + 1 || effects.length)
-      ending = endOfCall({ kind: 'tool', tool: action.tool, input: action.args }, doing, around, own)
+      const isFailedRead = work.branches !== undefined && place === work.acts.length - 1 && effects[0]?.reads === true
+      const last = isFailedRead ? 0 : effects.findIndex(({ status }) => status === 'ok' || status === 'reused')
+      const own = effects.splice(0, last + 1 || effects.length)
+      const ended = endOfCall({ kind: 'tool', tool: action.tool, input: action.args }, doing, around, own)
+      ending = isFailedRead ? ACTED : ended
       output = outputIn(own.at(-1))
     } else if (action.action_type === 'run_skill') {
       ending = await endOfSkill(
@@ -189,7 +192,8 @@ async function endOfSequence(work: Branching, doing: Doing, { around, sessions }
 }
 
 /** The output of a call. One that was not kept has an error in its place. */
-const outputIn = (effect: EffectEnded | undefined): Json | undefined => (effect?.error === null ? asJson(effect.output) : undefined)
+const outputIn = (effect: EffectEnded | undefined): Json | undefined =>
+  effect?.error === null ? asJson(effect.output) : effect?.reads ? failureOf(effect.error) : undefined
 
 /** Throws if a branch asks about an output that the log does not have. */
 function takenPath(work: Branching, outputs: Outputs): ReturnType<typeof actsOnPath> {

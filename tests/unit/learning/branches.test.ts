@@ -5,7 +5,7 @@ import { parseAction, type SequenceAct } from '../../../src/contract/action.ts'
 import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { actsOfAction, replyAct } from '../../../src/features/learning/episodes/decided.ts'
 import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
-import { actsOnPath } from '../../../src/reflexes/sequence.ts'
+import { actsOnPath, failureOf } from '../../../src/reflexes/sequence.ts'
 import { jsonHash } from '../../../src/base/hash.ts'
 import { assertProperty } from '../../support/property.ts'
 import { atOnce } from '../../../src/base/steps.ts'
@@ -406,4 +406,45 @@ describe('a decision that depends on what its first call returned', () => {
       ),
       { numRuns: 12 },
     ))
+})
+
+describe('a look-up that fails', () => {
+  const NOT_FOUND = failureOf('look: 404 Not Found {"error":"none"}')
+  const isGone = (index: number) => draw(index, 11) < 0.3
+  const failing = (how: (index: number) => Json = () => NOT_FOUND) =>
+    lookups(400, (index) => ({
+      output: isGone(index) ? how(index) : { state: draw(index) < 0.5 ? 'open' : 'held', n: index % 50 },
+      acts: call(isGone(index) ? 'create' : draw(index) < 0.5 ? 'go' : 'stop', {}),
+    }))
+
+  test('decides what follows, where decisions show it', async () => {
+    const episodes = failing()
+    expect(await after(episodes, NOT_FOUND)).toEqual(['create'])
+    expect(await after(episodes, { state: 'open', n: 7 })).toEqual(['go'])
+    expect(await after(episodes, { state: 'held', n: 7 })).toEqual(['stop'])
+  })
+
+  test('is left to the slow path where it fails as it never did, or returns what a failure had', async () => {
+    const episodes = failing()
+    expect(await after(episodes, failureOf('look: 503 Service Unavailable'))).toBeNull()
+    expect(await after(episodes, failureOf('look took longer than 15000 ms'))).toBeNull()
+    expect(await after(episodes, {})).toBeNull()
+  })
+
+  test('decides by how it failed', async () => {
+    const down = failureOf('look: 503 Service Unavailable')
+    const episodes = failing((index) => (draw(index, 13) < 0.5 ? NOT_FOUND : down)).map((one, index) =>
+      isGone(index) && draw(index, 13) >= 0.5 ? { ...one, acts: [...one.acts.slice(0, 1), ...call('page', {})] } : one,
+    )
+    expect(await after(episodes, NOT_FOUND)).toEqual(['create'])
+    expect(await after(episodes, down)).toEqual(['page'])
+  })
+
+  test('is not known where the log has no output of it', async () => {
+    const episodes = failing().map((one, index) => {
+      const [{ output: _output, ...first }, ...more] = one.acts as [EpisodeAct, ...EpisodeAct[]]
+      return isGone(index) ? { ...one, acts: [first, ...more] } : one
+    })
+    expect(await after(episodes, NOT_FOUND)).toBeNull()
+  })
 })

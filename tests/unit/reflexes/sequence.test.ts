@@ -13,7 +13,7 @@ import { choosesWords } from '../../../src/contract/words.ts'
 import { type Act, actsOf, type KeyOf, type ComparisonTerms } from '../../../src/contract/reflex.ts'
 import type { Json } from '../../../src/base/json.ts'
 import { agreedIn } from '../../../src/reflexes/agreement.ts'
-import { actsOnPath, resolveAct } from '../../../src/reflexes/sequence.ts'
+import { actsOnPath, failureIn, failureOf, resolveAct } from '../../../src/reflexes/sequence.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const called = (args: Record<string, unknown>, uses?: { at: string; output: number; path: string }[]): SequenceAct => ({
@@ -144,6 +144,27 @@ describe('a sequence with branches', () => {
     expect([7, 9, 4].map(actsFor)).toEqual([[one], [other], [rest]])
     expect(actsOnPath({ acts: [called({})], branches: branches.slice(0, 2) }, [{ free: 4 }])).toBeNull()
   })
+
+  test.each<[Partial<OutputCondition>, boolean]>([
+    [{ path: '/@failed', one_of: ['404'] }, true],
+    [{ path: '/@failed', one_of: ['503'] }, false],
+    [{ path: '/@failed', present: false }, false],
+    [{ path: '/free', present: false }, false],
+    [{ path: '/free', none_of: ['a'] }, false],
+    [{ path: '', only: ['@failed'] }, false],
+  ])('is for a look-up that failed only where it asks how: %j', (tests, holds) => {
+    const output = failureOf('stock.get: 404 Not Found {"error":"none"}')
+    expect(taken(output, { output: 0, path: '', ...tests })).toBe(holds)
+    expect(taken(output)).toBe(false)
+  })
+
+  test.each([
+    ['stock.get: 404 Not Found {"sku":"k7"}', '404'],
+    ['HttpToolError: stock.get: 404 Not Found {"sku":"k7"}', '404'],
+    ['HttpToolError: stock.get: 503', '503'],
+    ['stock.get took longer than 15000 ms', 'stock get took longer than #### ms'],
+    ['No order 4711', 'no order ####'],
+  ])('knows a failure by its status, or its words: %s', (error, kind) => expect(failureIn(failureOf(error))).toBe(kind))
 
   test('keeps its branch when an act of it returns something else', () => {
     const branches = [branch([called({ b: 1 })], free({ at_least: 5 })), branch([called({ b: 2 })])]

@@ -5,19 +5,19 @@ import { toolSet } from '../../../agent/toolbox.ts'
 import type { DryAct } from '../../../contract/dry-turn.ts'
 import type { DecisionContext } from '../../../core/decision-context.ts'
 import type { EventStore } from '../../../core/event-store.ts'
-import { type ToolDefinition, argumentsHash } from '../../../tools/define-tool.ts'
+import { type ToolDefinition, argumentsHash, onlyReads as isReading } from '../../../tools/define-tool.ts'
 import type { SessionFor, Skills } from '../../skills/sessions.ts'
 import { effectInput, effectKey } from '../../effects/effect.ts'
 import type { Lanes } from '../../effects/wiring.ts'
 import { actsOf } from '../../../skills/session/context.ts'
 import type { ProposalSession } from '../../../skills/session/session.ts'
-import { demandReply, followed, noteAct, noteCall } from '../deps.ts'
+import { demandReply, followed, noteAct, noteCall, noteFailedRead } from '../deps.ts'
 import type { Turn } from '../turn.ts'
 import { type AskingTurn, turnModel } from '../turn-model.ts'
 
 export type DryParts = Lanes & { skills: Skills; events: Pick<EventStore, 'replay'> }
 export type DryTurn = AskingTurn &
-  Pick<Turn, 'inputs' | 'outputs' | 'failed_calls' | 'running' | 'warnings'> & {
+  Pick<Turn, 'inputs' | 'outputs' | 'failed_reads' | 'failed_calls' | 'running' | 'warnings'> & {
     seen: { context: DecisionContext }
     decided_at: number
     now: () => number
@@ -48,9 +48,13 @@ export async function dryDeps(parts: DryParts, turn: DryTurn): Promise<AgentDeps
     signal.throwIfAborted()
     const found = toolbox.find(name)
     if (!found.ok) throw new Error(found.detail)
-    const { output, is_repeat } = await failures.watch({ tool: name, input }, () => answerTo(parts, turn, { tool: name, input, ...found }))
-    signal.throwIfAborted()
     const keys = toolbox.keyOf(name, input)
+    const answer = () => noteFailedRead(turn, { name, keys, ...found }, () => answerTo(parts, turn, { tool: name, input, ...found }))
+    const { output, is_repeat } = await failures.watch({ tool: name, input }, answer).catch((error: unknown) => {
+      if (isReading(found.definition)) did.push({ kind: 'tool', name, input })
+      throw error
+    })
+    signal.throwIfAborted()
     if (keys && is_repeat) turn.repeats.add(turn.acts.length)
     // A call that was only recorded has no output.
     if (keys && output === RECORDED) noteAct(turn, { act: 'call_tool', tool: name, ...keys }, input)
@@ -107,6 +111,8 @@ async function answerTo({ effects, scope, settings }: DryParts, turn: DryTurn, c
   const before = key === null ? same.find(({ id }) => !turn.answered.has(id)) : journal.byKey(tool, key)
   if (before) turn.answered.add(before.id)
   const is_repeat = before?.status === 'ok' && before.output !== null
+  const failed = before || !isReading(definition) ? null : journal.failedRead({ earlier: turn.answers_of, tool, arguments_hash })
+  if (failed) throw new Error(failed.error ?? '')
   if (definition.repeatable === true && !(is_repeat && before.error === null)) {
     const { turn_id, head, signal } = turn
     const request = { ...called, cause: { by: `dry:${turn_id}` }, turn_id: null, earlier_turns: [], head, signal }

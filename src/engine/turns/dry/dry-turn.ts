@@ -34,6 +34,7 @@ export type DryAnswer = {
   inputs: DryTurn['inputs']
   /** Outputs of calls that were made before, by their places in `acts`. */
   outputs: DryTurn['outputs']
+  failed_reads: DryTurn['failed_reads']
   usage: Usage
   warnings: string[]
   duration_ms: number
@@ -115,6 +116,7 @@ export class DryTurns {
       repeats: new Set<number>(),
       inputs: {},
       outputs: {},
+      failed_reads: [],
       usage: noUsage(),
       warnings: [],
       duration_ms: 0,
@@ -144,7 +146,7 @@ export class DryTurns {
       const { fault } = ending
       unit((unit) => outage.failed(unit, fault))
     } else if (turn.model.answered && outage.askAt !== null) unit((unit) => outage.answered(unit))
-    const { acts, did, inputs, outputs, usage, warnings, shown, repeats } = turn
+    const { acts, did, inputs, outputs, failed_reads, usage, warnings, shown, repeats } = turn
     const seen = turn.seen.context.events
     const askers = this.#askersIn(view, { considered, shown: seen })
     const answer = {
@@ -155,6 +157,7 @@ export class DryTurns {
       repeats,
       inputs,
       outputs,
+      failed_reads,
       usage,
       warnings,
       shown,

@@ -1,7 +1,7 @@
 import { replyOf } from '../../decisions/agent/answers.ts'
 import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../../base/json.ts'
 import { toolCallOf, withoutOutputs, type Action } from '../../../contract/action.ts'
-import { actsOnPath, type Outputs, resolveAct } from '../../../reflexes/sequence.ts'
+import { actsOnPath, failureOf, type Outputs, resolveAct } from '../../../reflexes/sequence.ts'
 import { skillAct } from '../../../contract/reflex.ts'
 import type { LogEntry, EntryOf } from '../../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
@@ -29,15 +29,17 @@ export type EpisodeDecision = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usa
 }
 
 type Called = Pick<EntryOf<'effect-started'>, 'tool' | 'input'>
-type Answered = Pick<EntryOf<'effect-ended'>, 'status' | 'output' | 'duration_ms' | 'cost_usd'>
+type Answered = Pick<EntryOf<'effect-ended'>, 'status' | 'output' | 'error' | 'reads' | 'duration_ms' | 'cost_usd'>
 
-export function toolAct({ tool, input }: Called, { status, output, duration_ms, cost_usd }: Answered): EpisodeAct {
+/** An act whose failure may be what a later one depends on has it as its output, others none. */
+export function toolAct({ tool, input }: Called, { status, output, error, reads, duration_ms, cost_usd }: Answered): EpisodeAct {
+  const ok = status === 'ok' || status === 'reused'
   return {
     kind: 'tool',
     name: tool,
     input: fieldsOf(input),
-    output,
-    ok: status === 'ok' || status === 'reused',
+    ...(ok ? { output } : reads && error !== null && { output: failureOf(error) }),
+    ok,
     cost_usd: cost_usd ?? numberOf(fieldsOf(output)['cost_usd']),
     duration_ms: duration_ms ?? 0,
   }

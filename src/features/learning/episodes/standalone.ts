@@ -110,6 +110,7 @@ function endOf(entry: StandaloneEntry): Parameters<typeof toolAct>[1] {
   return {
     status: status === 'ok' || status === 'reused' ? status : 'failed',
     output,
+    error: null,
     duration_ms: numberOf(duration_ms),
     cost_usd: numberOf(cost_usd),
   }

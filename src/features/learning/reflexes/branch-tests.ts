@@ -14,7 +14,7 @@ import { IS_FILLED, leavesOf, LONGEST_VALUE, MOST_DEPTH_RETURNED, MOST_RETURNED_
 import { spanOf } from './facts/ranges.ts'
 import { isReading, SUM_PLACES } from './facts/readings.ts'
 import { LONGEST_POINTER, LONGEST_SAID, MOST_NAMED } from '../../../contract/action.ts'
-import { isSaid, wholeOf } from '../../../reflexes/sequence.ts'
+import { FAILED_AT, failureIn, isSaid, wholeOf } from '../../../reflexes/sequence.ts'
 import { quote } from './facts/text.ts'
 import { LEAST_EACH, listCode, MOST_VALUES } from './guards.ts'
 
@@ -51,6 +51,7 @@ export function isExpressible(condition: Condition): boolean {
  * numbers in the ranges of these, and values that are few none but these.
  */
 export function branchTests(literals: readonly Literal[], own: readonly Episode[]): BranchTests {
+  const failures = failuresOf(own)
   const isOfOutputs = ({ condition }: Literal): boolean =>
     ('path' in condition && isReturned(condition.path)) || ('minus' in condition && condition.minus !== undefined)
   const outputs = literals.filter(isOfOutputs)
@@ -60,8 +61,29 @@ export function branchTests(literals: readonly Literal[], own: readonly Episode[
       ...literals.filter((literal) => !isOfOutputs(literal)).map((literal) => conditionCode(literal, new Map())),
       ...numbers.filter((path) => !isReturned(path)).map((path) => `typeof ${pathCode(path)} === 'number'`),
     ],
-    when: merged([...outputs.filter((literal) => !isImplied(literal, own)).map(testOf), ...guardsOf(own, literals), ...fieldGuardsOf(own)]),
+    when: merged([
+      ...failures,
+      ...outputs.filter((literal) => !isImplied(literal, own)).map(testOf),
+      ...guardsOf(own, literals),
+      ...fieldGuardsOf(own),
+    ]),
   }
+}
+
+/** The way in which the last call failed; undefined if it did not. */
+export const failureSeen = ({ saw }: Episode): string | undefined => failureIn(saw.returned?.at(-1))
+
+/** The ways to fail that taught a branch: another one may be no answer at all. */
+function failuresOf(own: readonly Episode[]): Test[] {
+  const counts = Map.groupBy(
+    own.flatMap((one) => failureSeen(one) ?? []),
+    (kind) => kind,
+  )
+  const known = [...counts].flatMap(([kind, { length }]) => (length >= LEAST_EACH ? [kind] : []))
+  const last = String((own[0]?.saw.returned?.length ?? 0) - 1)
+  return counts.size === 0
+    ? []
+    : [{ path: [RETURNED, last, FAILED_AT.slice(1)], test: 'one_of', code: listCode(known.sort().slice(0, MOST_VALUES)) }]
 }
 
 /** True for words that each of the few values has which a guard keeps to. */

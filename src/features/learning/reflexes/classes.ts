@@ -11,7 +11,7 @@ import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './s
 import type { ContextPath, Literal } from './facts/condition.ts'
 import { actName, branchingName } from '../../../contract/act-name.ts'
 import { GAP, likeliestOf, mostHeard, type Wording, wordingsOf } from './wordings.ts'
-import { jsonIn, partOf, wholeOf } from '../../../reflexes/sequence.ts'
+import { failureIn, jsonIn, partOf, wholeOf } from '../../../reflexes/sequence.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
 export type OutputSlot = { output: number; path: ContextPath }
@@ -376,7 +376,9 @@ export function allReturned(episodes: readonly Episode[], count: number): (Episo
   const masked = new Set(all.flatMap((outputs) => outputs.flatMap((output, place) => maskedIn(output, String(place)))))
   return episodes.map((episode, index) => {
     const outputs = all[index]?.map((output, place) => unmasked(output, masked, String(place))) ?? []
-    const returned = outputs.filter((output) => output !== undefined)
+    // A sequence continues only after a failure of its last act before the branches.
+    const isKnown = (output: Json | undefined, place: number): boolean => place === count - 1 || failureIn(output) === undefined
+    const returned = outputs.filter(isKnown).filter((output) => output !== undefined)
     return returned.length < count ? null : { ...episode, saw: { ...episode.saw, returned } }
   })
 }

@@ -1,9 +1,9 @@
 import { fnv1a } from '../../../base/fnv1a.ts'
 import type { Episode } from '../episode.ts'
 import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
-import { actsOfClass, type DecisionClass, type ActTemplate, nameOf } from './classes.ts'
+import { actsOfClass, type DecisionClass, type ActTemplate, type LearnedBranch, nameOf } from './classes.ts'
 import { type Acting, actCode, type CodeBranch, exampleLines, fieldCode, slotsOf, slotsTaken } from './act-code.ts'
-import { branchTests } from './branch-tests.ts'
+import { branchTests, failureSeen } from './branch-tests.ts'
 import type { HeldOut, PreparedEpisodes } from './judge.ts'
 import { fieldSpansOf, textSpansIn, type FieldSpan, type TextSpans } from './facts/ranges.ts'
 import { coveredBy, type Rule } from './rules.ts'
@@ -27,7 +27,7 @@ import { withWeights } from '../../../reflexes/weights.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
 import { type Extractor, ROUNDED_SOURCE, TIDIED_SOURCE } from './slots.ts'
-import { guardCode, guardsOf, HAS_OTHER_SOURCE, type RuleGuard, typesOf } from './guards.ts'
+import { guardCode, guardsOf, HAS_OTHER_SOURCE, LEAST_EACH, type RuleGuard, typesOf } from './guards.ts'
 import { titleFor } from './title.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
@@ -298,15 +298,28 @@ function* codeBranchesOf({ branches = [] }: DecisionClass, episodes: readonly Ep
       title: `${quote(decision.key)}: ${own.length} decisions.`,
       acts: decision.acts,
       taken: yield* slotsTaken(decision.acts, members),
-      rules: rules.map(({ literals, support, exceptions, examples }) => ({
-        ...branchTests(literals, seen),
-        support,
-        exceptions,
-        examples: examplesOf(episodes, examples),
-      })),
+      rules: rules.flatMap((rule) => branchRules(rule, { own, seen }, episodes)),
     })
   }
   return found
+}
+
+/** A rule in code: apart for calls that failed. */
+function branchRules(
+  { literals, support, exceptions, examples }: LearnedBranch['rules'][number],
+  { own, seen }: Pick<LearnedBranch, 'own' | 'seen'>,
+  episodes: readonly Episode[],
+): CodeBranch['rules'][number][] {
+  const isFailed = seen.map((one) => failureSeen(one) !== undefined)
+  const parts = [false, true].map((failed) => ({
+    all: seen.filter((_, place) => isFailed[place] === failed),
+    of: examples.filter((index) => isFailed[own.indexOf(index)] === failed),
+  }))
+  return parts.flatMap(({ all, of }) =>
+    of.length < Math.min(LEAST_EACH, examples.length)
+      ? []
+      : [{ ...branchTests(literals, all), support, exceptions, examples: examplesOf(episodes, of) }],
+  )
 }
 
 /** `held_out`, `leads`: by class. A class without a lead decides nothing. */

@@ -31,6 +31,7 @@ export const ownerIn = (answer: DryAnswer, { own, head }: AskedAbout): ReturnTyp
 export const termsOf = (answer: DryAnswer, about: AskedAbout): ComparisonTerms => ({
   alone: true,
   outputs: answer.outputs,
+  ...(answer.failed_reads.length > 0 && { failed_reads: answer.failed_reads }),
   ...(about.words && { words: about.words }),
   ...(ownerIn(answer, about) === 'others' && { others: true }),
 })

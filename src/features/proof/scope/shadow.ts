@@ -54,7 +54,7 @@ type Comparison = {
   turn?: DecidingTurn | undefined
 }
 type Disputed = Pick<Comparison, 'version' | 'action' | 'seq' | 'event_type' | 'signs' | 'terms' | 'turn'>
-type MadeDecision = Partial<Pick<Turn, 'claimed' | 'inputs' | 'outputs' | 'seen'>> & DecidingTurn
+type MadeDecision = Partial<Pick<Turn, 'claimed' | 'inputs' | 'outputs' | 'failed_reads' | 'seen'>> & DecidingTurn
 type DecidingTurn = Partial<Pick<Turn, 'turn_id' | 'started'>>
 type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string; payload: string | null }
 
@@ -175,7 +175,7 @@ export class ShadowTrials implements ScopeFeature {
     unit: Unit,
     events: readonly { seq: number; scope: string; id: string; trace_id: string }[],
     decision: Decision | null,
-    { claimed = [], inputs = {}, outputs = {}, seen: shown, ...turn }: MadeDecision = {},
+    { claimed = [], inputs = {}, outputs = {}, failed_reads = [], seen: shown, ...turn }: MadeDecision = {},
   ): void {
     if (this.#waiting === 0 || events.length === 0) return
     const { programs } = this.#parts
@@ -204,6 +204,7 @@ export class ShadowTrials implements ScopeFeature {
           alone: events.length === 1,
           words: this.#wordsFor(action, taught ?? {}),
           outputs,
+          ...(failed_reads.length > 0 && { failed_reads }),
           ...(owner === 'others' && { others: true }),
           ...(owner === 'words' && hasLeft(row) && { unclear: true }),
         }

@@ -12,7 +12,7 @@ import { call } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
 import { crash, entriesOf, evict, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { skill } from '../../../support/two-step-skill.ts'
-import { ask, behaviours, effectGates, providers } from '../../../support/test-agents.ts'
+import { ask, behaviours, effectGates, looks, providers } from '../../../support/test-agents.ts'
 
 type Learning = Partial<Settings['learning']>
 const IGNORES = `return { action_type: 'ignore', reason: 'noise' }`
@@ -296,6 +296,25 @@ describe('an audit of a proven reflex', () => {
     await untilAudited(scope, 1)
     expect(seen).toEqual([{ times: 0 }])
     expect(await audits(scope)).toMatchObject([{ agreed: true, version: version.version }])
+  })
+
+  test('of a sequence shows the slow path that its look-up failed, also if it would not fail any more', async () => {
+    const call = (tool: string, text: string) => `{ action_type: 'call_tool', tool: '${tool}', args: { text: '${text}' } }`
+    const branch = `{ when: [{ output: 0, path: '/@failed', one_of: ['404'] }], acts: [${call('act', 'made')}] }`
+    const { scope } = await audited(
+      `return { action_type: 'sequence', acts: [${call('look', 'gone once')}], branches: [${branch}] }`,
+      { risk: 'final' },
+      freshScope('look'),
+    )
+    behaviours.set(scope, async (_, deps) => {
+      const found = await deps.call('look', { text: 'gone once' }).catch(() => null)
+      await deps.call('act', { text: found ? 'found' : 'made' })
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'n0'))
+    await untilAudited(scope, 1)
+    expect([did(scope), looks.get(scope)]).toEqual([['made'], 1])
+    expect(await audits(scope)).toMatchObject([{ agreed: true }])
   })
 
   test('catches a slow path that changes its mind within 200 audits, and has it learned again', async () => {

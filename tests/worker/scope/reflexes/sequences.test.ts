@@ -475,6 +475,62 @@ describe('a sequence with branches', () => {
     expect(looks.get(scope)).toBe(1)
   })
 
+  const missed = (...first: string[]) =>
+    `return { action_type: 'sequence', acts: [${first.join()}], branches: [
+      { when: [{ output: 0, path: '/@failed', one_of: ['404'] }], acts: [${act(`'made'`)}] },
+      { when: [{ output: 0, path: '/@failed', present: false }], acts: [${act(`'found'`)}] },
+    ], consume: true }`
+  const lookFor = `{ action_type: 'call_tool', tool: 'look', args: { text: ${TEXT} } }`
+
+  test.each([
+    ['gone', 'made'],
+    ['here', 'found'],
+  ])('takes the branch of its look-up that failed, and no other: %s', async (text, expected) => {
+    const { id, scope, stub } = await acting(missed(lookFor), {}, freshScope('look'))
+    const event = note(scope, text)
+    expect(await sendAndSettle(stub, event)).toMatchObject([{ status: 'completed', outcome: { by: 'reflex' } }])
+    expect(did(scope)).toEqual([expected])
+    expect((await stub.metrics()).reflexes.find((one) => one.reflex_id === id)?.metrics).toMatchObject({ fired: 1, failed: 0 })
+    expect(await replayed(scope, event)).toMatchObject(same)
+  })
+
+  test('leaves to a turn a look-up that failed in another way, which is no failure of its own', async () => {
+    const { id, scope, stub } = await acting(missed(lookFor), {}, freshScope('look'))
+    behaviours.set(scope, async (_, deps) => deps.call('act', { text: 'waits' }))
+    expect(await sendAndSettle(stub, note(scope, 'down'))).toMatchObject([{ outcome: { by: 'turn', result: { did: 'waits' } } }])
+    expect(did(scope)).toEqual(['waits'])
+    expect((await stub.metrics()).reflexes.find((one) => one.reflex_id === id)?.metrics).toMatchObject({ fired: 1, failed: 0 })
+  })
+
+  test.each([
+    ['a call that acts', [act(`'throw'`)]],
+    ['a look-up before its last act', [lookFor, act(`'then'`)]],
+  ])('has no branch for a failure of %s', async (_, first) => {
+    const { id, scope, stub } = await acting(missed(...first), {}, freshScope('look'))
+    behaviours.set(scope, async (_, deps) => deps.call('act', { text: 'by a turn' }))
+    expect(await sendAndSettle(stub, note(scope, 'gone'))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect(did(scope).filter((text) => text !== 'throw')).toEqual(['by a turn'])
+    expect((await stub.metrics()).reflexes.find((one) => one.reflex_id === id)?.metrics).toMatchObject({ fired: 1, failed: 1 })
+  })
+
+  test('is compared in shadow mode with a turn whose look-up failed', async () => {
+    const scope = freshScope('look')
+    const { id } = await write(missed(lookFor), { state: 'shadow', scope })
+    const stub = stubOf(scope)
+    await stub.configure({ reflexes: [{ id }], learning: { mode: 'auto' } }, 'ops')
+    behaviours.set(scope, async ({ events }, deps) => {
+      const text = textOf(events.at(-1)!)
+      const found = await deps.call('look', { text }).catch(() => null)
+      await deps.call('act', { text: found || text === 'down' ? 'found' : 'made' })
+      return { done: true }
+    })
+    for (const text of ['gone', 'here', 'down']) await sendAndSettle(stub, note(scope, text))
+    expect((await entriesOf(stub, 'reflex-compared')).map(({ agreed }) => agreed)).toEqual([true, true, null])
+    behaviours.set(scope, async (_, deps) => deps.call('act', { text: 'made' }))
+    await sendAndSettle(stub, note(scope, 'gone'))
+    expect((await entriesOf(stub, 'reflex-compared')).at(-1)).toMatchObject({ agreed: false })
+  })
+
   test('is refused with an act in any branch that is not permitted', async () => {
     const { scope, stub } = await acting(branches(on('a', act(TEXT)), on('b', `{ action_type: 'call_tool', tool: 'none', args: {} }`)))
     await sendAndSettle(stub, note(scope, 'a'))
