@@ -1,3 +1,4 @@
+import { defaultSettings } from '../../src/contract/settings/settings.ts'
 import { DurableObject } from 'cloudflare:workers'
 import type { EntryHead } from '../../src/contract/log-entry.ts'
 import { DoneKeys, effectId, EffectJournal } from '../../src/engine/effects/effect-journal.ts'
@@ -23,7 +24,15 @@ export class Lane extends DurableObject<{ DB: D1Database }> {
     const now = Date.now
     const log = new Log(database, now)
     const counters = new ScopeCounters(database)
-    const statistics = new Statistics({ database, log, db: this.env.DB, scope: 'bench', now, thinks: () => true })
+    const statistics = new Statistics({
+      database,
+      log,
+      db: this.env.DB,
+      scope: 'bench',
+      now,
+      agent: () => ({ name: 'a', trigger: async () => null }),
+      settings: () => defaultSettings,
+    })
     const nothing = () => {}
     const idle = { unfinished: false, ended: nothing, flush: nothing, failed: nothing, by: nothing, arm: nothing }
     const parts = { database, log, counters, deferred: idle, guard: idle, alarm: idle, outbox: idle, reset: nothing, now }

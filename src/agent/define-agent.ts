@@ -110,7 +110,7 @@ export type Agent = Omit<AgentDefinition, 'filters' | 'trigger' | 'tools'> & {
 }
 
 /** Why no turn takes events with these settings; null if one does. */
-export const noSlowPath = ({ name, trigger, unserved }: Agent, settings: Settings): string | null =>
+export const noSlowPath = ({ name, trigger, unserved }: Pick<Agent, 'name' | 'trigger' | 'unserved'>, settings: Settings): string | null =>
   trigger === null ? `agent ${name} has no trigger` : (unserved?.(settings) ?? null)
 
 export function defineAgent<const Schemas extends readonly EventSchema[] = [], Own extends Tools = Tools>(

@@ -151,8 +151,8 @@ export type ScopeFeature = {
   readonly state?: () => Partial<ScopeState>
   /** Senders whose events teach the scope although nobody trusts them: nothing learned acts yet. */
   readonly teachers?: () => readonly string[]
-  /** Sums over the turns so far. One feature counts them. */
-  readonly turns?: () => FoldRecord['sums']
+  /** Sums over the turns so far; null where none takes events. One feature counts them. */
+  readonly turns?: () => FoldRecord['sums'] | null
   /** Follows what has no entry of its own in the log, and what webhooks may want to know. */
   readonly told?: (unit: Unit, told: Told) => void
   /** Judges runs of skills beside the scope's own policy. */

@@ -1,5 +1,5 @@
 import type { UsedLicence } from '../../contract/licence.ts'
-import { type Agent, noSlowPath } from '../../agent/define-agent.ts'
+import type { Agent } from '../../agent/define-agent.ts'
 import type { FoldRecord } from '../../traces/entries/kind.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
@@ -113,15 +113,16 @@ export class Budget {
   }
 }
 
-type Saving = { agent: () => Agent; settings: () => Settings; features: readonly { readonly turns?: () => FoldRecord['sums'] }[] }
+type Saving = { agent: () => Pick<Agent, 'trigger'>; features: readonly { readonly turns?: () => FoldRecord['sums'] | null }[] }
 const NO_TURNS = { turns: 0, model_calls: 0, tokens: 0, cost_usd: 0 }
 
 /** The average cost of the turns so far, which an action that spares one saves. */
-export function savingsOf({ agent, settings, features }: Saving): NonNullable<UsedLicence['saves']> {
-  if (noSlowPath(agent(), settings()) !== null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
+export function savingsOf({ agent, features }: Saving): NonNullable<UsedLicence['saves']> {
   // The counters have the model calls of dry turns, too.
   const counting = features.find((feature) => feature.turns)
-  const { turns, model_calls, tokens, cost_usd } = counting?.turns?.() ?? NO_TURNS
+  const sums = counting?.turns?.()
+  if (agent().trigger === null || sums === null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
+  const { turns, model_calls, tokens, cost_usd } = sums ?? NO_TURNS
   const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
   return { model_calls: turns === 0 ? 1 : share(model_calls), tokens: share(tokens), cost_usd: share(cost_usd) }
 }

@@ -60,7 +60,8 @@ function scopeOnDisk() {
       db: part<D1Database>({}),
       scope: 'test',
       now,
-      thinks: () => true,
+      agent: () => ({ name: 'a', trigger: async () => null }),
+      settings: () => defaultSettings,
     })
     const unit = unitOfWork({
       database,

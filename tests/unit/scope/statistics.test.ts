@@ -1,3 +1,4 @@
+import { defaultSettings } from '../../../src/contract/settings/settings.ts'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { BucketRow, StatisticsValues } from '../../../src/features/statistics/contract/statistics.ts'
 import type { LogEntry, NewEntry } from '../../../src/contract/log-entry.ts'
@@ -53,7 +54,8 @@ function wake() {
     db,
     scope: 'test',
     now: () => world.now,
-    thinks: () => true,
+    agent: () => ({ name: 'a', trigger: async () => null }),
+    settings: () => defaultSettings,
   })
   new LogFollower({ log, scope: 'test' }).add(statistics)
   /** Within a unit: the entries are in the log, and not committed. */

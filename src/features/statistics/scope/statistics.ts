@@ -1,4 +1,5 @@
-import { noSlowPath } from '../../../agent/define-agent.ts'
+import type { Settings } from '../../../contract/settings/settings.ts'
+import { type Agent, noSlowPath } from '../../../agent/define-agent.ts'
 import {
   bucketsOf,
   bucketSteps,
@@ -53,8 +54,8 @@ type StatisticsParts = {
   db: D1Database
   scope: string
   now: () => number
-  /** True if a turn takes what no reflex decides. */
-  thinks: () => boolean
+  agent: () => Pick<Agent, 'name' | 'trigger' | 'unserved'>
+  settings: () => Settings
 }
 
 /** The start of the bucket of each kind that includes the time. */
@@ -87,6 +88,9 @@ export class Statistics implements Follows {
   #stored_seq: number
   #seq: number
   #latest: number
+  /** The settings by which turns take what no reflex decides, or do not. */
+  #settings: Settings
+  #thinks: boolean
   /** The open buckets of each family that include the latest time, and where they start. */
   #newest: { starts: Record<Bucket, number>; buckets: Map<Family, readonly Open[]> } | null = null
 
@@ -94,6 +98,8 @@ export class Statistics implements Follows {
     this.#parts = parts
     const stored = parts.database.read<Stored>(KEY, { seq: 0, latest: 0, fold: emptyFold(), buckets: [] })
     this.#fold = stored.fold
+    this.#settings = parts.settings()
+    this.#thinks = noSlowPath(parts.agent(), this.#settings) === null
     this.from = this.#seq = this.#stored_seq = stored.seq
     this.#latest = stored.latest
     for (const { values, waits, sent_at, times_sent = 1, ...row } of stored.buckets) {
@@ -104,12 +110,14 @@ export class Statistics implements Follows {
 
   follow(entries: readonly Committed[]): void {
     const { told = 0 } = this.#parts
-    const thinks = this.#parts.thinks()
+    const settings = this.#parts.settings()
+    if (settings !== this.#settings) this.#thinks = noSlowPath(this.#parts.agent(), settings) === null
+    this.#settings = settings
     for (const [index, { seq, at, entry }] of entries.entries()) {
       this.#seq = seq
       // A clock that is set back must not reopen a bucket that was dropped.
       this.#latest = at < this.#latest && this.#latest - at < SKEW_MS ? this.#latest : at
-      foldEntry(entry, { record: this.#fold, add: this.#add, thinks })
+      foldEntry(entry, { record: this.#fold, add: this.#add, thinks: this.#thinks })
       if (seq <= told && (entries[index + 1]?.seq ?? Infinity) > told) this.#sendAll(at)
     }
   }
@@ -147,7 +155,8 @@ export class Statistics implements Follows {
   }
 
   /** Sums over all turns, without dry ones. A unit that ends a turn sees it before its commit. */
-  get turns(): FoldRecord['sums'] {
+  get turns(): FoldRecord['sums'] | null {
+    if (!this.#thinks) return null
     return this.#parts.log.uncommitted.reduce((sums, { entry }) => addTurn(sums, entry), this.#fold.sums)
   }
 
@@ -247,8 +256,7 @@ function count(open: Open, label: string, changes: readonly [name: string, chang
 
 /** Counts in a scope. D1 has the same counts, so that no page disagrees with another. */
 export function countStatistics({ follower, outbox, replica, ...parts }: Ground): ScopeFeature {
-  const thinks = () => noSlowPath(parts.agent(), parts.settings()) === null
-  const statistics = new Statistics({ ...parts, thinks, told: replica.answeredTo })
+  const statistics = new Statistics({ ...parts, told: replica.answeredTo })
   outbox.source('statistics', { send: () => statistics.send(), due: () => statistics.due() })
   follower.add(statistics)
   return {
