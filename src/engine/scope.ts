@@ -431,6 +431,9 @@ class OwnWork {
 
   constructor(parts: Collaborators) {
     this.#parts = parts
+    parts.log.setBack = (ahead_ms) => {
+      if (ahead_ms > TOLERATED_MS) parts.unit((unit) => this.#correctClock(unit, ahead_ms))
+    }
   }
 
   async onWaking(): Promise<void> {
@@ -483,9 +486,9 @@ class OwnWork {
   }
 
   #forgetWhatIsOld(): void {
-    const { guard, unit, inbox, pull, retention, now } = this.#parts
+    const { guard, unit, inbox, pull, retention, log, now } = this.#parts
     unit((unit) => {
-      this.#correctClock(unit)
+      log.append([], unit.now)
       if (inbox.open > 0) pull.expire(unit)
     })
     const work = together('retention')
@@ -526,13 +529,13 @@ class OwnWork {
 
   /** After several crashes, recovers without the log, in case its entries cannot be written. */
   #recover(): void {
-    const { guard, unit, effects, turns, inbox, budget, parking } = this.#parts
+    const { guard, unit, effects, turns, inbox, budget, parking, log } = this.#parts
     const work = together('recovery')
     const quiet = guard.deaths(work) >= MOST_DEATHS
     const cause = guard.diedOf()
     const blamed = cause === null || cause === 'turn' || cause === 'recovery'
     unit((unit) => {
-      this.#correctClock(unit)
+      log.append([], unit.now)
       if (inbox.open > 0 && budget.changed(unit)) parking.release(unit, 'budget')
       effects.recover(unit, quiet)
       turns.recover(unit, { quiet, blamed })
@@ -540,17 +543,13 @@ class OwnWork {
     guard.done(work)
   }
 
-  /** Corrects times from a fast clock. The newest log entry shows how far it was ahead. */
-  #correctClock(unit: Unit): void {
-    const { log, parking, outage, timers, jobs } = this.#parts
-    const newest = log.newest()
-    if (newest === null || newest <= unit.now + TOLERATED_MS) return
-    const ahead_ms = newest - unit.now
+  /** Corrects times from a fast clock. */
+  #correctClock(unit: Unit, ahead_ms: number): void {
+    const { parking, outage, timers, jobs } = this.#parts
     parking.correct(unit, ahead_ms)
     outage.moved(unit, ahead_ms)
     jobs.correct(unit, ahead_ms)
     timers.correct(unit)
-    // Its time becomes the newest, so nothing is corrected twice.
     unit.log({ ...scopeHead(), kind: 'clock-corrected', ahead_ms })
   }
 

@@ -45,6 +45,9 @@ export class Log {
   readonly masks: Masks
   readonly #listeners: LogListener[] = []
   #last: number
+  #latest_at: number
+  /** Called where the clock is earlier than at the newest entry. */
+  setBack: (ahead_ms: number) => void = () => {}
   /** Entries of the open unit of work, which are not in the table yet. */
   #unwritten: PackedLine[] = []
   /** Entries that the listeners have not received yet. */
@@ -60,7 +63,8 @@ export class Log {
     this.#now = now
     this.#hider = hider
     this.masks = new Masks(mask)
-    const newest = database.first<LogRow>('SELECT seq, entries FROM log ORDER BY seq DESC LIMIT 1')
+    const newest = database.first<LogRow & { at: number }>('SELECT seq, at, entries FROM log ORDER BY seq DESC LIMIT 1')
+    this.#latest_at = newest?.at ?? 0
     this.#last = newest ? newest.seq + linesOf(newest.entries).lines.length - 1 : database.read('log_floor', 0)
   }
 
@@ -108,6 +112,10 @@ export class Log {
 
   /** Appends entries for `Unit.log`, at the time of the unit. Returns the `seq` of the first. */
   append(entries: readonly NewEntry[], now = this.#now()): number {
+    // Once this entry is the newest, nothing shows how far the clock was ahead.
+    const ahead_ms = this.#latest_at - now
+    this.#latest_at = now
+    if (ahead_ms > 0) this.setBack(ahead_ms)
     const first = this.#last + 1
     if (entries.length === 0) return first
     const at = new Date(now).toISOString()
@@ -274,11 +282,6 @@ export class Log {
   oldest(): number | null {
     this.#writeFirst()
     return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq LIMIT 1')?.at ?? null
-  }
-
-  newest(): number | null {
-    this.#writeFirst()
-    return this.#database.first<{ at: number }>('SELECT at FROM log ORDER BY seq DESC LIMIT 1')?.at ?? null
   }
 
   entry(seq: number): LogEntry | null {

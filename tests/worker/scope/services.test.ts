@@ -1,6 +1,6 @@
 import migrations from '../../../migrations/scope/migrations.js'
 import { env } from 'cloudflare:workers'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { limits } from '../../../src/base/limits.ts'
 import { scopeTotals } from '../../../src/features/statistics/store/packed.ts'
 import { findEvent } from '../../../src/store/events.ts'
@@ -407,6 +407,21 @@ describe('a clock that was ahead', () => {
     await evict(stub)
     await stub.state()
     await runAlarm(stub)
+    expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
+  })
+
+  test('holds up no timer either where an event comes before the alarm', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.setTimer('beat', { every_s: 600 }, 'ops')
+    const time = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + DAY_MS)
+    try {
+      await stub.setTimer('beat', { every_s: 599 }, 'ops')
+    } finally {
+      time.mockRestore()
+    }
+    await sendAndSettle(stub, note(scope, 'a'))
+    await within(stub, 'SELECT next_at AS at FROM timers', 600_000)
     expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
   })
 
