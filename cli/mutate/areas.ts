@@ -16,7 +16,7 @@ export const areas: Readonly<Record<string, Area>> = {
     files: ['src/skills/runner/{call-step,run-plan}.ts'],
     tests: [...unit('skills/runner'), 'tests/unit/skills/runner-*.test.ts'],
   },
-  core: { files: ['src/core/**/*.ts'], tests: unit('core') },
+  core: { files: ['src/core/*.ts', 'src/core/node/*.ts'], tests: unit('core') },
   auth: { files: ['src/http/auth/**/*.ts', 'src/contract/principal.ts'], tests: unit('http/auth', 'contract') },
   secrets: {
     files: ['src/base/secrets.ts', 'src/traces/redact.ts', 'src/traces/keyed-hash.ts'],

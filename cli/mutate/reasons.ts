@@ -49,7 +49,8 @@ export const reasons: readonly Reason[] = [
         'cache &&= createKeyCache(id => findKey(storeOf(env), id), Date.now)',
       ],
       ['(id) => findKey(storeOf(env), id)', '() => undefined'],
-      ['{ keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env) }', '{}'],
+      ['{ keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env), noted: (key) => noteUse(storeO', '{}'],
+      ['(key) => noteUse(storeOf(env), key)', '() => undefined'],
       ['() => isAnyKey(env)', '() => undefined'],
       ['{ cache ??= createKeyCache((id) => findKey(storeOf(env), id), Date.now) return { keys: cache.find, k', '{}'],
       ['{ if (any && Date.now() < any.until) return any.found any = { found: await anyKey(storeOf(env)), unt', '{}'],
@@ -278,6 +279,22 @@ export const reasons: readonly Reason[] = [
   },
   {
     file: 'src/http/auth/middleware.ts',
+    why: 'The same: the hash of a key is kept to save time, and what is refused names its first error.',
+    changes: [
+      ['known_admin?.key !== key', 'true'],
+      ['errors[0]?.message', 'errors[0].message'],
+    ],
+  },
+  {
+    file: 'src/http/auth/key-cache.ts',
+    why: 'The same: no time is within an unknown one, and a full cache has an oldest entry.',
+    changes: [
+      ['missed_at !== undefined', 'true'],
+      ['oldest !== undefined', 'true'],
+    ],
+  },
+  {
+    file: 'src/http/auth/middleware.ts',
     why: 'Node has no such function: the Worker tests run it.',
     changes: [["typeof crypto.subtle.timingSafeEqual === 'function'", 'false']],
   },
@@ -395,8 +412,13 @@ export const reasons: readonly Reason[] = [
   },
   {
     file: 'src/features/replay/recorded-effects.ts',
-    why: 'The same: a text is the failed call of no tool.',
-    changes: [['[]', '["Stryker was here"]']],
+    why: 'The same: a text is the failed call of no tool, no two effects have one place, and nothing is beyond the end of a list.',
+    changes: [
+      ['[]', '["Stryker was here"]'],
+      ['first.place < second.place', 'first.place <= second.place'],
+      ['list.next < list.effects.length', 'list.next <= list.effects.length'],
+      ['effect', 'true'],
+    ],
   },
   {
     file: 'src/skills/runner/call-step.ts',

@@ -39,33 +39,16 @@ export function matchesScope(pattern: string, scope: string): boolean {
 /** The common prefix of all scopes that a pattern matches. */
 export const prefixOf = (pattern: string): string => pattern.split('*', 1)[0] ?? ''
 
+const suffixOf = (pattern: string): string => pattern.slice(pattern.lastIndexOf('*') + 1)
+
 /** True if some scope matches both patterns. */
 export function overlaps(left: string, right: string): boolean {
   if (!left.includes('*')) return matchesScope(right, left)
   if (!right.includes('*')) return matchesScope(left, right)
-  const a = prefixOf(left)
-  const b = prefixOf(right)
-  if (!a.startsWith(b) && !b.startsWith(a)) return false
-  const bothOpen = a.length + 1 === left.length && b.length + 1 === right.length
-  return bothOpen || shareText(left, right)
-}
-
-/** Dynamic programming: cell j of row i is true if the prefixes match a common text. */
-function shareText(left: string, right: string): boolean {
-  let above: boolean[] = []
-  for (let i = 0; i <= left.length; i++) {
-    const row: boolean[] = []
-    for (let j = 0; j <= right.length; j++) {
-      const a = left[i - 1]
-      const b = right[j - 1]
-      // A star matches nothing, or one more character of the other pattern.
-      const byStar = (a === '*' || b === '*') && (above[j] === true || row[j - 1] === true)
-      const byLetter = a !== undefined && a === b && above[j - 1] === true
-      row.push((i === 0 && j === 0) || byStar || byLetter)
-    }
-    above = row
-  }
-  return above[right.length] ?? false
+  const [begin, other_begin] = [prefixOf(left), prefixOf(right)]
+  const [end, other_end] = [suffixOf(left), suffixOf(right)]
+  // Between what both begin and end with, the stars of each take what the other demands.
+  return (begin.startsWith(other_begin) || other_begin.startsWith(begin)) && (end.endsWith(other_end) || other_end.endsWith(end))
 }
 
 /** The person who decides, by the key. */

@@ -107,7 +107,6 @@ export function sequenceAgrees(
   return unknown || wished.some(isReply) ? null : false
 }
 
-/** `counted`: the acts of `wished` without words of which any will do. */
 /** The decision with the calls like the last act before branches that failed, and their outputs. */
 function withFailedReads({ acts }: Decision, terms: Comparing, last: SequenceAct | undefined): { acts: readonly Act[]; terms: Comparing } {
   const isLike = ({ act }: FailedRead): boolean => act.act === 'call_tool' && last?.action_type === 'call_tool' && act.tool === last.tool
@@ -122,6 +121,7 @@ function withFailedReads({ acts }: Decision, terms: Comparing, last: SequenceAct
   }
 }
 
+/** `counted`: the acts of `wished` without words of which any will do. */
 type Branched = Record<'wished' | 'counted', readonly Placed[]> & { own: readonly SequenceAct[]; branches: readonly SequenceBranch[] }
 type MadeAct = { act: Act; place: number }
 

@@ -1,5 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { coversScope, deciderOf, hasRole, isAdminOfAll, isKeyId, principal, senderRole } from '../../../src/contract/principal.ts'
+import {
+  coversScope,
+  countSeenBy,
+  deciderOf,
+  hasRole,
+  isAdminOfAll,
+  isKeyId,
+  principal,
+  senderRole,
+  sizeSeenBy,
+  trustedSender,
+} from '../../../src/contract/principal.ts'
 
 const valid = { key_id: 'k', name: 'ci', roles: ['publisher', 'team:on-call'], scopes: ['team-a/*'] }
 
@@ -82,4 +93,21 @@ test.each([
   ['operator', '*', false],
 ])('an %s of %s is an admin of all: %s', (role, scope, is) => {
   expect(isAdminOfAll({ ...valid, roles: [role], scopes: [scope] })).toBe(is)
+})
+
+test.each([
+  ['key:0123456789abcdef', true],
+  ['mail.role:admin', true],
+  ['role:admin', true],
+  ['role:operator', true],
+  ['role:publisher', false],
+  ['role:', false],
+  ['', false],
+])('%j may be a trusted sender: %s', (sender, may) => {
+  expect(trustedSender.safeParse(sender).success).toBe(may)
+})
+
+test('a key sees numbers of the whole deployment roughly, unless it covers all scopes', () => {
+  expect([countSeenBy(['*'], 4321), countSeenBy(['team-a/*'], 4321), countSeenBy(['team-a/*'], 999)]).toEqual([4321, 4000, 0])
+  expect([sizeSeenBy(['*'], 250_000_001), sizeSeenBy(['team-a/*'], 250_000_001)]).toEqual([250_000_001, 200_000_000])
 })

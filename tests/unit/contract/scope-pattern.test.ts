@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { matchesScope, overlaps, scopePattern } from '../../../src/contract/principal.ts'
+import { matchesScope, overlaps, prefixOf, scopePattern } from '../../../src/contract/principal.ts'
 import { assertProperty } from '../../support/property.ts'
 
 describe('a scope pattern', () => {
@@ -22,6 +22,10 @@ describe('a scope pattern', () => {
     ['aba*aba', 'aba', false],
     ['aba*aba', 'ababa', false],
     ['aba*aba', 'abaaba', true],
+    ['x*ab*b', 'xab', false],
+    ['x*ab*b', 'xabb', true],
+    ['*ab*ab*', 'xab', false],
+    ['*ab*ab*', 'xabab', true],
     ['**', 'x', true],
     ['', 'x', false],
     ['a.c', 'abc', false],
@@ -71,6 +75,15 @@ describe('a scope pattern', () => {
   })
 })
 
+test.each([
+  ['team-a/*', 'team-a/'],
+  ['a*b*', 'a'],
+  ['default', 'default'],
+  ['*', ''],
+])('all scopes that %s matches begin with %j', (pattern, prefix) => {
+  expect(prefixOf(pattern)).toBe(prefix)
+})
+
 describe('two scope patterns overlap', () => {
   test.each([
     ['team-a/*', 'team-a/x', true],
@@ -82,6 +95,16 @@ describe('two scope patterns overlap', () => {
     ['a*b', 'b*a', false],
     ['a*b', '*c*', true],
     ['*x', '*y', false],
+    ['a*b', 'a*c', false],
+    ['a*b', 'a*b', true],
+    ['a*bc*d', 'a*cb*d', true],
+    ['a*b*', 'a*c', true],
+    ['a*', 'ab*c', true],
+    ['abc*', 'a*b', true],
+    ['*ab', '*b', true],
+    ['*ab', '*bb', false],
+    ['a*x', 'ab*yx', true],
+    ['a*xz', 'ab*yx', false],
     ['*', 'anything', true],
   ])('%s and %s: %s', (left, right, expected) => {
     expect([overlaps(left, right), overlaps(right, left)]).toEqual([expected, expected])

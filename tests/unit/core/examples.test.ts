@@ -40,7 +40,7 @@ const PROGRAMS: Record<string, Program> = {
 /** Needs the runtime of Workers: tests/worker/events/library-app.test.ts. */
 const APP = 'app.ts'
 
-test('each program of the library is tested here, and has at most 40 lines', () => {
+test('each program of the library is tested here, and has at most 40 lines', { tags: ['sources'] }, () => {
   const names = readdirSync(FOLDER)
   expect(names.toSorted()).toEqual([APP, ...Object.keys(PROGRAMS)].toSorted())
   const long = names.filter((name) => readFileSync(`${FOLDER}/${name}`, 'utf8').trimEnd().split('\n').length > 40)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
+import { WRAPPED_CALLER } from '../../../src/agent/wrapped.ts'
 import { isProbe, RecordedEffects } from '../../../src/features/replay/recorded-effects.ts'
 import { Comparison, Unrecorded } from '../../../src/features/replay/report.ts'
 import { cleanerOf, Source } from '../../../src/features/replay/source.ts'
@@ -73,6 +74,11 @@ describe('the calls of a turn that is replayed', () => {
     expect(comparison).toMatchObject({ compared: 1, changed: 0 })
   })
 
+  test('whose input the log does not have fit no other tool', async () => {
+    const { run } = recorded([{ tool: 'look' }], { exact: true })
+    await expect(run('mail', 3)).rejects.toThrow('the tool mail was not called with this input')
+  })
+
   test('take what the log has first, whether or not it has the input', async () => {
     const { run } = recorded([{ tool: 'mail' }, { tool: 'mail', input: 1 }, { tool: 'mail' }, { tool: 'mail', input: 2 }])
     expect([await run('mail', 2), await run('mail', 2), await run('mail', 1), await run('mail', 3)]).toEqual([
@@ -81,6 +87,8 @@ describe('the calls of a turn that is replayed', () => {
       'output 1',
       'output 3',
     ])
+    const later = recorded([{ tool: 'mail', input: 1 }, { tool: 'mail' }])
+    expect([await later.run('mail', 1), await later.run('mail', 1)]).toEqual(['output 0', 'output 1'])
   })
 
   test('are found in good time among thousands, in whatever order they are made', { tags: ['timed'] }, async () => {
@@ -123,6 +131,7 @@ describe('the calls of a turn that is replayed', () => {
       { tool: 'find', input: 1 },
     ]
     const { run, effects, comparison } = recorded(ended, { failed })
+    expect(['mail', 'look', 'write'].map((name) => effects.has(name))).toEqual([true, true, false])
     await expect(run('mail', 1)).rejects.toThrow('it must not be repeated')
     expect([effects.made, comparison.compared]).toEqual([0, 0])
     await expect(run('look', 1)).rejects.toThrow('it ended so')
@@ -134,8 +143,8 @@ describe('the calls of a turn that is replayed', () => {
     const { effects } = recorded([other, { tool: 'look', input: 1 }, { tool: 'read', input: 1 }], { probed: ['e2'], offered: ['write'] })
     expect(effects.recorded).toBe(1)
     expect(['write', 'look', 'mail', 'read'].map((name) => effects.has(name))).toEqual([true, true, false, false])
-    const causes = [reads, { cause: { by: 'turn' } }, { cause: { turn: 1 } }]
-    expect(causes.map((started) => isProbe(part<Parameters<typeof isProbe>[0]>(started)))).toEqual([true, false, false])
+    const causes = [reads, { cause: { by: WRAPPED_CALLER } }, { cause: { by: 'turn' } }, { cause: { turn: 1 } }]
+    expect(causes.map((started) => isProbe(part<Parameters<typeof isProbe>[0]>(started)))).toEqual([true, true, false, false])
   })
 
   test('that the replay did not make differ, and have their time', async () => {
@@ -185,6 +194,24 @@ test('other tools are offered by the names that models are shown, and call throu
   ])
   await effects.outside.ready()
   expect([effects.outside.available(), effects.outside.find('http.mail')]).toEqual([{}, null])
+})
+
+test('tools are offered with the descriptions and schemas that the models of this turn were shown', async () => {
+  const shown = (name: string, description: string) => ({
+    tools: [{ type: 'function', name, description, inputSchema: { type: 'object', properties: { to: { type: 'string' } } } }],
+  })
+  const entries = [
+    { kind: 'model-called', span_id: 'm1', parent_id: 'turn', request: ['own', 'settings'] },
+    { kind: 'model-called', span_id: 'm2', parent_id: 'turn' },
+    { kind: 'model-called', span_id: 'm3', parent_id: 'another turn', request: ['foreign'] },
+  ].map((entry) => part<LogEntry>(entry))
+  const parts = { own: shown('http_mail', 'Sends mail'), settings: { temperature: 0 }, foreign: shown('write', 'Writes') }
+  const source = new Source(part<ConstructorParameters<typeof Source>[0]>({ scope: 'a', events: [], entries, parts }))
+  const more = { comparison: new Comparison(), clean: (value: unknown) => value, exact: false }
+  const effects = new RecordedEffects(source, TURN, { offered: ['http.mail', 'write'], ...more })
+  const { http_mail, write } = effects.tools(async () => null)
+  expect(http_mail).toMatchObject({ description: 'Sends mail', inputSchema: { jsonSchema: { properties: { to: { type: 'string' } } } } })
+  expect(write?.description).toBe('')
 })
 
 describe('a recording', () => {

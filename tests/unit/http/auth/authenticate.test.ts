@@ -27,6 +27,7 @@ describe('authenticate', () => {
     ['an empty header', '', 'malformed'],
     ['no token', 'Bearer', 'malformed'],
     ['a blank token', 'Bearer  ', 'malformed'],
+    ['the scheme in another place', 'Basic Bearer correct horse', 'malformed'],
     ['another scheme', `Basic ${created.key}`, 'malformed'],
     ['a bare key', created.key, 'malformed'],
     ['a wrong admin key', 'Bearer correct hors', 'unknown'],
@@ -81,6 +82,30 @@ describe('authenticate', () => {
     for (const header of [null, 'Bearer x']) expect(await authenticate(header, credentials)).toMatchObject({ reason: 'no_key_configured' })
     const outcome = await authenticate(`Bearer ${created.key}`, credentials)
     expect(outcome).toMatchObject({ reason: 'unavailable', detail: expect.stringContaining('apply the migrations') })
+  })
+
+  test('refuses a key from the time on that it expires, and says when that was', async () => {
+    vi.useFakeTimers()
+    vi.setSystemTime('2026-02-03T04:05:06.000Z')
+    const expiring = (expires_at: number | null) => ({ ...configured, keys: async () => ({ ...record, expires_at }) })
+    const header = `Bearer ${created.key}`
+    expect(await authenticate(header, expiring(Date.now() + 1))).toMatchObject({ ok: true })
+    expect(await authenticate(header, expiring(null))).toMatchObject({ ok: true })
+    expect(await authenticate(header, expiring(Date.now()))).toMatchObject({
+      ok: false,
+      reason: 'unknown',
+      detail: expect.stringContaining('2026-02-03T04:05:06'),
+    })
+    vi.useRealTimers()
+  })
+
+  test('notes the use of a key that is let in, and of no other', async () => {
+    const used = vi.fn<(key: KeyRecord) => void>()
+    for (const key of ['correct horse', 'guess', `${created.key.slice(0, -2)}AA`])
+      await authenticate(`Bearer ${key}`, { ...configured, used })
+    expect(used).not.toHaveBeenCalled()
+    await authenticate(`Bearer ${created.key}`, { ...configured, used })
+    expect(used.mock.calls).toEqual([[record]])
   })
 
   test('asks whether it may look for an id, and only for one', async () => {

@@ -55,6 +55,21 @@ describe('a request', () => {
     expect(await get('/whoami', { key: 'admin-key' })).toMatchObject({ status: 200, body: { name: 'admin' } })
   })
 
+  test('outlives itself until the use of its key is noted', async () => {
+    const hono = new Hono<AuthEnv>()
+    const noted = vi.fn<() => Promise<void>>(async () => {})
+    hono.use(authenticated(() => ({ keys, any_key: async () => true, knows: () => true, noted })))
+    hono.get('/', (c) => c.text('served'))
+    const waitUntil = vi.fn<ExecutionContext['waitUntil']>()
+    const ask = (key: string) =>
+      hono.request('/', { headers: { Authorization: `Bearer ${key}` } }, bindings(), { waitUntil } as unknown as ExecutionContext)
+    await ask('admin-key')
+    expect(noted).not.toHaveBeenCalled()
+    await ask(created.key)
+    expect(noted.mock.calls).toEqual([[record]])
+    expect(waitUntil.mock.calls).toEqual([[noted.mock.results[0]?.value]])
+  })
+
   test.each([null, 'wrong', `${created.key}x`])('with the key %s is not authenticated', async (key) => {
     const { status, headers, body } = await get('/whoami', { key })
     expect(status).toBe(401)
