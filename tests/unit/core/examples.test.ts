@@ -47,7 +47,7 @@ test('each program of the library is tested here, and has at most 40 lines', { t
   expect(long).toEqual([])
 })
 
-test('the loop of docs/core.md is one of them', async () => {
+test('the loop of docs/core.md is one of them', { tags: ['sources'] }, async () => {
   const blocks = (await blocksOf('docs/core.md')).map(({ code }) => code)
   expect(blocks).toContain(readFileSync(`${FOLDER}/loop.ts`, 'utf8'))
 })
