@@ -46,6 +46,17 @@ const lookups = (count: number, one: (index: number) => Looking): Episode[] =>
   })
 const HEARD = { meta: { heard: true } }
 const asked = episode(9000, { type: 'asked', id_of: 'x7' }, [])
+const phrase = (index: number): EpisodeAct[] => [
+  replyAct(['Done.', 'All set!', 'I took care of it.'][Math.floor(draw(index, 3) * 3)] ?? ''),
+]
+type Heard = { said: EpisodeAct[]; event?: JsonFields; output?: JsonFields }
+/** An order that somebody hears, with more in the event or in the output of the look-up. */
+function heardOrder(one: Episode, { said, event: more = {}, output = {} }: Heard): Episode {
+  const event = { ...one.saw.event, ...more, meta: { ...one.saw.event.meta, heard: true as const } }
+  const [first, ...later] = one.acts
+  const look = first && { ...first, output: { ...(first.output as JsonFields), ...output } }
+  return { ...one, acts: [...(look ? [look] : []), ...later, ...said], saw: { ...one.saw, event, recent_events: [event] } }
+}
 
 /** The tools that a learned action calls after its look-up returned this; null: it leaves it. */
 async function after(episodes: Episode[], output: Json, event = asked): Promise<string[] | null> {
@@ -60,18 +71,30 @@ async function after(episodes: Episode[], output: Json, event = asked): Promise<
 
 describe('a decision that depends on what its first call returned', () => {
   test('is learned with words of which any will do in each branch, where a model that is heard chooses them', async () => {
-    const words = (index: number): EpisodeAct[] => [
-      replyAct(['Done.', 'All set!', 'I took care of it.'][Math.floor(draw(index, 3) * 3)] ?? ''),
-    ]
-    const episodes = orders.map((one, index): Episode => ({
-      ...one,
-      acts: [...one.acts, ...words(index)],
-      saw: { ...one.saw, event: { ...one.saw.event, meta: { ...one.saw.event.meta, heard: true } } },
-    }))
+    const episodes = orders.map((one, index) => heardOrder(one, { said: phrase(index) }))
     const [action] = await actions(episodes, episode(9000, { type: 'order', sku: 'k9', wanted: 12, ...HEARD }, []))
     const spoken = (tool: string) =>
       expect.objectContaining({ acts: [expect.objectContaining({ tool }), { action_type: 'reply', content: expect.any(String) }] })
     expect(action).toMatchObject({ any_words: true, branches: expect.arrayContaining([spoken('reserve'), spoken('backorder')]) })
+  })
+
+  test.each(['the event', 'the output'])('is learned with words and silence, in each branch, which %s tells', async (teller) => {
+    const isQuiet = (index: number) => draw(index, 11) < 0.3
+    const episodes = orders.map((one, index) => {
+      const via = isQuiet(index) ? 'bulk' : 'chat'
+      return heardOrder(one, {
+        said: isQuiet(index) ? [] : phrase(index),
+        ...(teller === 'the event' ? { event: { via } } : { output: { via } }),
+      })
+    })
+    for (const [via, types] of [
+      ['chat', ['reply']],
+      ['bulk', []],
+    ] as const) {
+      const fields = { type: 'order', sku: 'k9', wanted: 12, ...HEARD, ...(teller === 'the event' && { via }) }
+      const path = await after(episodes, { sku: 'k9', free: 30, ...(teller === 'the output' && { via }) }, episode(9000, fields, []))
+      expect(path).toEqual(['reserve', ...types])
+    }
   })
 
   test('is learned with a branch for each way to continue', async () => {

@@ -1,8 +1,11 @@
 import { canonicalJson } from '../../../base/json.ts'
 import type { Steps } from '../../../base/steps.ts'
 import type { Episode } from '../episode.ts'
-import { type ActionTemplate, type ActTemplate, type DecisionClass, isGiven, saysBeside, withoutWords } from './classes.ts'
+import { type ActionTemplate, type ActTemplate, allReturned, type DecisionClass, isGiven, saysBeside, withoutWords } from './classes.ts'
+import { and, bitsOf, indexesOf } from './facts/bits.ts'
+import { matrixOf } from './facts/matrix.ts'
 import { type HeldOut, NONE, type PreparedEpisodes } from './judge.ts'
+import { coveredBy, rulesFor } from './rules.ts'
 
 export type JudgedEpisodes = { prepared: PreparedEpisodes; byClass: readonly HeldOut[] }
 
@@ -39,8 +42,8 @@ export function withMerged(prepared: PreparedEpisodes, all: readonly Merged[]): 
 }
 
 /**
- * Merges decisions of which any words will do with all that have the same other acts, where events
- * do not tell them apart: a model that mostly says what it did is silent now and then.
+ * Merges decisions of which any words will do with all that have the same other acts, unless rules
+ * tell their silence: a model that mostly says what it did is silent now and then.
  */
 export function* withAnyWords(episodes: readonly Episode[], judged: JudgedEpisodes): Steps<PreparedEpisodes | null> {
   const { classes, of } = judged.prepared.classes
@@ -52,15 +55,34 @@ export function* withAnyWords(episodes: readonly Episode[], judged: JudgedEpisod
     const said = classes[own]
     const acts = said && actsBefore(said)
     const isFree = (index: number): boolean => isOpen.has(of[index] ?? -1) && !found.some(({ members }) => members.includes(index))
-    const members = acts ? [...episodes.keys()].filter((index) => isFree(index) && isTheSame(episodes[index] as Episode, acts)) : []
+    const same = acts ? [...episodes.keys()].filter((index) => isFree(index) && isTheSame(episodes[index] as Episode, acts)) : []
+    if (!acts || !same.some((index) => of[index] !== own)) continue
+    const told = yield* toldSilence(
+      same.map((index) => episodes[index] as Episode),
+      acts.length,
+    )
+    const members = same.filter((_, place) => !told.has(place))
     const spoken = members.filter((index) => saysBeside(episodes[index]?.acts ?? []))
     const among = new Set(members)
     const group = open.filter((one) => of.every((other, index) => other !== one || among.has(index)))
     const isMore = members.some((index) => of[index] !== own)
-    if (said && isMore && group.includes(own) && spoken.length > members.length * MOSTLY_SPOKEN)
-      found.push({ group, members, decision: said })
+    if (isMore && group.includes(own) && spoken.length > members.length * MOSTLY_SPOKEN) found.push({ group, members, decision: said })
   }
   return found.length === 0 ? null : withMerged(judged.prepared, found)
+}
+
+/** The places of decisions without words, as rules tell by the event and what the acts returned. */
+function* toldSilence(same: readonly Episode[], acts: number): Steps<Set<number>> {
+  const isSilent = same.map((one) => !saysBeside(one.acts))
+  if (!isSilent.includes(true)) return new Set()
+  const own = same.map((one) => ({ ...one, acts: [...withoutWords(one.acts)] }))
+  let seen: Episode[] = own
+  for (let count = 1; count <= acts; count += 1) seen = allReturned(own, count).map((one, place) => one ?? (seen[place] as Episode))
+  const matrix = yield* matrixOf(seen)
+  const positive = bitsOf(matrix.size, (place) => isSilent[place] === true)
+  // Nobody teaches an act by its silence.
+  const rules = yield* rulesFor({ matrix, taught: bitsOf(matrix.size, () => true), positive, crowd: () => true })
+  return new Set(indexesOf(and(coveredBy(rules, matrix.size), positive)))
 }
 /** The share of such decisions that have words. Where fewer do, nothing is said. */
 const MOSTLY_SPOKEN = 0.5
