@@ -208,9 +208,10 @@ function fits(
   for (const { act: wish, place } of own) {
     known.length = place
     const resolved = resolveAct(wish, known)
-    if (words === 'said' && wish.action_type === 'reply' && (resolved.ok || resolved.reason === 'unknown')) continue
     const { act, place: made = 0 } = decided[next] ?? {}
-    next += 1
+    const isAnyWords = words === 'said' && wish.action_type === 'reply' && (resolved.ok || resolved.reason === 'unknown')
+    if (!isAnyWords || act?.act === 'reply') next += 1
+    if (isAnyWords) continue
     if (!act) return false
     known[place] = outputOf(made, outputs)
     const action = resolved.ok ? resolved.action : withoutOutputs(wish)
@@ -221,6 +222,7 @@ function fits(
       if (agreement(action, { by: 'turn', acts: [act] }, call && keyOf(call.tool, call.args)) !== true) return false
     }
   }
+  if (next < decided.length) return false
   return unknown ? null : true
 }
 

@@ -229,6 +229,7 @@ describe('a sequence and a decision', () => {
       { when: [{ output: 0, path: '/n', below: 3 }], acts: [] },
     ],
   }
+  const greeting: Sequence = { ...sequence(replied('Hello.')), branches: [{ when: [], acts: [] }] }
   const any: Sequence = { ...sequence(called({ a: 1 }), called({ b: 2 }), called({ a: 1 })), any_order: true }
   const returned = (n: number): ComparisonTerms => ({ alone: true, outputs: { 0: { n } } })
 
@@ -265,6 +266,8 @@ describe('a sequence and a decision', () => {
     ['nothing more, where a branch has acts', branching, [made({ a: 1 })], returned(7), false],
     ['an output that is for no branch', branching, [made({ a: 1 }), made({ b: 4 })], returned(4), null],
     ['other words before a branch', { ...both, branches: [{ when: [], acts: [] }] }, [made({ a: 1 })], {}, null],
+    ['a call in place of words alone', greeting, [made({ a: 1 })], { alone: true, words: 'said' }, false],
+    ['other words in place of words alone', greeting, [said('Hi.')], { alone: true, words: 'said' }, true],
     ['an output that nobody knows, for branches', branching, [made({ a: 1 }), made({ b: 7 }), said('Yes.')], { alone: true }, null],
     ['another first call, for branches', branching, [made({ a: 2 }), made({ b: 7 }), said('Yes.')], returned(7), false],
     ['no call, for branches', branching, [], returned(7), false],
