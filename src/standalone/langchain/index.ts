@@ -9,7 +9,7 @@ export { SkillChatModel, type Tooled } from './skill-chat-model.ts'
 export type { ChainTool } from './tools.ts'
 
 /** A chat model, possibly with bound tools. `tools` are for plans only. */
-type ChainParts<Model> = { model: Model; tools?: readonly ChainTool[] }
+export type ChainParts<Model> = { model: Model; tools?: readonly ChainTool[] }
 
 /**
  * A LangChain chat model with skills. It always uses the protocol `asp`. Throws if the model is
