@@ -118,15 +118,15 @@ function offered(client: MCPClient, definitions: readonly unknown[], hide: NonNu
   const refused: RefusedTool[] = []
   let shown = 0
   for (const [name, [[, first] = [], ...more]] of named) {
-    const isOne = more.every(([, other]) => sameJson(other, first))
-    const room = MOST_SHOWN - shown
-    const made = isOne
-      ? toolOf(client, first, { room, hide })
-      : { ok: false as const, detail: 'its server lists different tools of this name' }
-    if (made.ok) {
+    const made = toolOf(client, first, { room: MOST_SHOWN - shown, hide })
+    // A text of what is nested without end would overflow the stack.
+    const isOne = more.every(([, other]) => checkJson(other).ok && checkJson(first).ok && sameJson(other, first))
+    if (!made.ok) refused.push({ name, reason: made.detail })
+    else if (!isOne) refused.push({ name, reason: 'its server lists different tools of this name' })
+    else {
       tools.push([made.name, made.tool])
       shown += made.size
-    } else refused.push({ name, reason: made.detail })
+    }
   }
   return { tools, refused }
 }

@@ -8,6 +8,8 @@ let host = ''
 const methods: string[] = []
 /** Adds something to each page of the list of tools. */
 let more: object = {}
+/** The answer to the next request for the list, as text: no object may be nested so deep. */
+let listed: ((id: number) => string) | null = null
 
 type Message = { id?: number; method: string; params?: { name?: string; arguments?: { at?: string } } }
 
@@ -39,6 +41,10 @@ beforeAll(async () => {
       methods.push(message.method)
       if (message.id === undefined) {
         response.writeHead(202).end()
+        return
+      }
+      if (listed && message.method === 'tools/list') {
+        response.setHeader('content-type', 'application/json').end(listed(message.id))
         return
       }
       const result = results[message.method]?.(message)
@@ -113,5 +119,16 @@ test('a tool whose schema no model can be shown is refused alone, wherever it is
     { name: 'long', reason: 'what its server says of its tools is longer than 262144 characters' },
     { name: 'odd', reason: 'its server describes it wrongly: inputSchema: contains a lone surrogate' },
   ])
+  await close()
+})
+
+test('a tool that is nested without end and listed twice is refused alone', async () => {
+  const schema = `{"type":"object","properties":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}}`
+  const deep = `{"name":"deep","inputSchema":${schema}}`
+  listed = (id) => `{"jsonrpc":"2.0","id":${id},"result":{"tools":[${deep},${deep},{"name":"look","inputSchema":{"type":"object"}}]}}`
+  const { tools, refused, close } = await mcpTools({ url: `http://${host}/mcp` }, { allowed_hosts: [host] })
+  listed = null
+  expect(Object.keys(tools)).toEqual(['look'])
+  expect(refused).toMatchObject([{ name: 'deep', reason: expect.stringContaining('nested deeper than 64 levels') }])
   await close()
 })
