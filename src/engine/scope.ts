@@ -486,9 +486,8 @@ class OwnWork {
   }
 
   #forgetWhatIsOld(): void {
-    const { guard, unit, inbox, pull, retention, log, now } = this.#parts
+    const { guard, unit, inbox, pull, retention, now } = this.#parts
     unit((unit) => {
-      log.append([], unit.now)
       if (inbox.open > 0) pull.expire(unit)
     })
     const work = together('retention')
@@ -529,13 +528,12 @@ class OwnWork {
 
   /** After several crashes, recovers without the log, in case its entries cannot be written. */
   #recover(): void {
-    const { guard, unit, effects, turns, inbox, budget, parking, log } = this.#parts
+    const { guard, unit, effects, turns, inbox, budget, parking } = this.#parts
     const work = together('recovery')
     const quiet = guard.deaths(work) >= MOST_DEATHS
     const cause = guard.diedOf()
     const blamed = cause === null || cause === 'turn' || cause === 'recovery'
     unit((unit) => {
-      log.append([], unit.now)
       if (inbox.open > 0 && budget.changed(unit)) parking.release(unit, 'budget')
       effects.recover(unit, quiet)
       turns.recover(unit, { quiet, blamed })

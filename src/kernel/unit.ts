@@ -79,7 +79,11 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
   const commit = <Result>(unit: Unit, work: (unit: Unit) => Result): Result =>
     database.transaction(() => {
       const { held, bound } = database
-      if (unit.depth === 1) deferred.flush(unit)
+      if (unit.depth === 1) {
+        // Times of a clock that was set back are corrected before the unit writes its own.
+        log.append([], unit.now)
+        deferred.flush(unit)
+      }
       const made = work(unit)
       // A nested unit failed, and its error was caught on the way.
       if (failure) throw failure.error

@@ -425,6 +425,24 @@ describe('a clock that was ahead', () => {
     expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
   })
 
+  test('takes no time from a lease that begins once it is right', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ consumer: 'pull' }, 'ops')
+    await send(stub, note(scope, 'a'))
+    const time = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + DAY_MS)
+    try {
+      await stub.setTimer('beat', { every_s: 600 }, 'ops')
+    } finally {
+      time.mockRestore()
+    }
+    expect(await stub.claim({ limit: 1, lease_s: 300 }, 'ops')).toMatchObject({ deliveries: [{ attempts: 1 }] })
+    expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
+    const sql = `SELECT lease_until AS at FROM events WHERE status = 'processing'`
+    const [row] = await inObject(stub, ({ storage }) => storage.sql.exec<{ at: number }>(sql).toArray())
+    expect(row!.at - Date.now()).toBeGreaterThan(200_000)
+  })
+
   test('holds up no job that is to be tried again', async () => {
     const scope = freshScope()
     const stub = stubOf(scope)
