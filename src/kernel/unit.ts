@@ -53,7 +53,7 @@ export class Deferred {
 type Buffered = { changes: () => StateWrite[] }
 type UnitParts = {
   database: Database
-  log: EntryWriter & { append(entries: readonly NewEntry[], now: number): number; announce(): void }
+  log: EntryWriter & { append(entries: readonly NewEntry[], now: number): number; announce(): void; begin(now: number): void }
   counters: ScopeCounters
   buffered: readonly Buffered[]
   deferred: Pick<Deferred, 'flush' | 'unfinished' | 'ended'>
@@ -81,7 +81,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       const { held, bound } = database
       if (unit.depth === 1) {
         // Times of a clock that was set back are corrected before the unit writes its own.
-        log.append([], unit.now)
+        log.begin(unit.now)
         deferred.flush(unit)
       }
       const made = work(unit)

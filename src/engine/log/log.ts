@@ -46,7 +46,6 @@ export class Log {
   readonly #listeners: LogListener[] = []
   #last: number
   #latest_at: number
-  /** Called where the clock is earlier than at the newest entry. */
   setBack: (ahead_ms: number) => void = () => {}
   /** Entries of the open unit of work, which are not in the table yet. */
   #unwritten: PackedLine[] = []
@@ -110,14 +109,15 @@ export class Log {
     this.#listeners.push(listener)
   }
 
+  /** Compares the clock of a unit of work with the newest entry, or a later unit. */
+  begin(now: number): void {
+    if (now < this.#latest_at) this.setBack(this.#latest_at - now)
+    this.#latest_at = now
+  }
+
   /** Appends entries for `Unit.log`, at the time of the unit. Returns the `seq` of the first. */
   append(entries: readonly NewEntry[], now = this.#now()): number {
-    // Once this entry is the newest, nothing shows how far the clock was ahead.
-    const ahead_ms = this.#latest_at - now
-    this.#latest_at = now
-    if (ahead_ms > 0) this.setBack(ahead_ms)
     const first = this.#last + 1
-    if (entries.length === 0) return first
     const at = new Date(now).toISOString()
     for (const appended of entries) {
       const entry = this.masks.entry(withoutMarks(appended))
