@@ -19,7 +19,7 @@ function unitsOf(database: Database, now: () => number = () => 1000) {
   const reset = vi.fn<(error: unknown) => void>()
   const unit = unitOfWork({
     database,
-    log: part<UnitParts['log']>({ append: () => 1, announce: () => {} }),
+    log: part<UnitParts['log']>({ append: () => 1, announce: () => {}, begin: () => {} }),
     counters: part<UnitParts['counters']>({ write: () => {} }),
     buffered: [],
     deferred: { unfinished: false, flush: () => {}, ended: () => {} },
