@@ -7,7 +7,10 @@ import { DEPENDENCIES } from './testing/dependencies.ts'
 import { RECEIPTS_KEY } from './tests/support/receipts-key.ts'
 import { instrument } from './tests/walk/instrument.ts'
 import { LongestFirst } from './tests/support/longest-first.ts'
+import { keepTemporaryFiles } from './tests/support/temporary-files.ts'
 import { runtimeLog } from './testing/runtime-log.ts'
+
+keepTemporaryFiles()
 
 /** The package's own entries are their sources: tests need no build. */
 const PACKAGE = { tsconfigPaths: true }

@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './tests/support/longest-first.ts'
+import { keepTemporaryFiles } from './tests/support/temporary-files.ts'
+
+keepTemporaryFiles()
 
 /**
  * Real clients against the Worker in its runtime. Each file has its own server, port and state.

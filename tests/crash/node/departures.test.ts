@@ -1,11 +1,10 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { openDeparting, prepareDeparting } from '../../support/departures.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
-afterAll(() => rmSync(folder, { recursive: true }))
 
 /** Lets old history leave. Returns the files before each statement, which a kill there leaves. */
 async function passes(): Promise<string[]> {

@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ProposalResult } from '../../../src/skills/session/result.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
-afterAll(() => rmSync(folder, { recursive: true }))
 
 const child = path.join(import.meta.dirname, 'child.ts')
 let runs = 0

@@ -1,13 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { TransferResult } from '../../../src/features/market/contract/transfer.ts'
 import { openLedger } from '../../support/ledger.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
-afterAll(() => rmSync(folder, { recursive: true }))
 const child = path.join(import.meta.dirname, 'ledger-child.ts')
 
 /** The environment variable sets the number of processes, each with ten operations. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -20,7 +20,6 @@ let server: KillableServer
 
 afterAll(async () => {
   await server.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 /** The file of the first object of a class. */

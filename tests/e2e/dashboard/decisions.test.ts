@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Page } from 'playwright-core'
@@ -35,7 +35,6 @@ async function newKeys(): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'reflex-keys-'))
   await reflex(['receipts', 'init', '--output', path.join(directory, 'key.json')])
   const text = await readFile(path.join(directory, 'key.json'), 'utf8')
-  await rm(directory, { recursive: true })
   return text.trim()
 }
 

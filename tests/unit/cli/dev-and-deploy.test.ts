@@ -1,8 +1,8 @@
 import { firstEvent } from '../../../cli/lib/first-event.ts'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { databaseId, migratedDatabases } from '../../../cli/deploy/database-id.ts'
 import { deployedUrl } from '../../../cli/deploy/deployed-url.ts'
 import { adminKey } from '../../../cli/dev/admin-key.ts'
@@ -30,7 +30,6 @@ test('the start of the local server names a variable that nothing reads, with th
 describe('the development server’s key', () => {
   let repository = ''
   beforeEach(() => (repository = mkdtempSync(path.join(tmpdir(), 'reflex-key-'))))
-  afterEach(() => rmSync(repository, { recursive: true }))
   const folders = () => ({ project: repository, state: path.join(repository, 'state') })
 
   test('is that of .dev.vars', () => {

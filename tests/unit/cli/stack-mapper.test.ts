@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { stackMapper, startStackMapper } from '../../../cli/dev/stack-mapper.ts'
 
 describe('a stack of the bundle', () => {
@@ -18,7 +18,6 @@ describe('a stack of the bundle', () => {
     const map = { version: 3, sources: ['../../../src/agents/mine.ts'], names: [], mappings: ';AAEI' }
     writeFileSync(`${bundle}.map`, JSON.stringify(map))
   })
-  afterEach(() => rmSync(repository, { recursive: true }))
 
   test('refers to the lines of the source files', async () => {
     const mapper = await startStackMapper(repository)

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, test } from 'vitest'
@@ -98,6 +98,5 @@ test('a saved file is noticed once, by its kind', async () => {
     expect(await settings).toEqual({ path: '.dev.vars', kind: 'settings' })
   } finally {
     changes.close()
-    rmSync(folder, { recursive: true })
   }
 })

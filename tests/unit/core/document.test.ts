@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { tool, ToolLoopAgent } from 'ai'
@@ -69,7 +69,6 @@ function openStore(): SqliteStore<Known> {
   const store = SqliteStore.open<Known>(path.join(folder, 'reflex.db'), { poll_ms: 60_000, random: () => 0 })
   onTestFinished(() => {
     store.close()
-    rmSync(folder, { recursive: true })
   })
   return store
 }

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Delivery } from '../../../src/core/event-store.ts'
 import type { Event } from '../../../src/core/event.ts'
 import { SqliteStore } from '../../../src/core/node/index.ts'
@@ -9,7 +9,6 @@ import { buildEvent } from '../../support/build-event.ts'
 
 function path(): string {
   const folder = mkdtempSync(join(tmpdir(), 'store-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
   return join(folder, 'events.sqlite')
 }
 

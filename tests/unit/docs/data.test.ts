@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { unstable_readConfig } from 'wrangler'
 import { z } from 'zod'
 import { decisionResponse } from '../../../src/contract/decision-answers.ts'
@@ -60,7 +60,6 @@ describe('TOML in the documentation', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'reflex-docs-'))
   const config = path.join(folder, 'wrangler.toml')
   afterEach(() => vi.restoreAllMocks())
-  afterAll(() => rmSync(folder, { recursive: true }))
 
   test.each(toml.map((block) => [placeOf(block), block] as const))('%s is a part of wrangler.toml', (_, { code }) => {
     const warned = vi.spyOn(console, 'warn').mockImplementation(() => {})

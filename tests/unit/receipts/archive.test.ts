@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import * as fc from 'fast-check'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { encodeArchive } from '../../../src/base/archive-file.ts'
 import { ExpiredEntries } from '../../../src/engine/log/expired-entries.ts'
 import { isArchive, verifyArchive } from '../../../cli/reflex/receipts/verify.ts'
@@ -20,7 +20,6 @@ const SCOPE = 'test/receipts'
 const log = new LinkedLog()
 const trusted = publicKeys(log.env)
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-archive-'))
-afterAll(() => rmSync(folder, { recursive: true }))
 const state = new Map<string, unknown>()
 const database = Object.assign(log.database, { read: (key: string, otherwise: unknown) => state.get(key) ?? otherwise })
 const expired = new ExpiredEntries({ database, log: log.log })

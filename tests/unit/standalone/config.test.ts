@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -39,6 +39,5 @@ describe('the settings of a process', () => {
     createReflex({ project: 'acme/notes', storage: `local://${folder}` }).close()
     expect(existsSync(path.join(folder, 'reflex.db'))).toBe(true)
     createReflex({ project: 'acme/notes', storage: { file: path.join(folder, 'reflex.db') } }).close()
-    await rm(path.dirname(folder), { recursive: true })
   })
 })

@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ReflexConfig } from '../../../src/standalone/config.ts'
 import { hashJson } from '../../../src/base/json.ts'
 import { fileStorage } from '../../../src/standalone/node/index.ts'
 import { saveNote, world } from './fixtures.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
-afterAll(() => rmSync(folder, { recursive: true }))
 let files = 0
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isStepCount, tool, ToolLoopAgent } from 'ai'
@@ -109,7 +109,6 @@ describe('reflex learn skills', () => {
     } finally {
       vi.restoreAllMocks()
       process.exitCode = undefined
-      rmSync(folder, { recursive: true })
     }
   })
 })

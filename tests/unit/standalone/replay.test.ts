@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { dynamicTool, generateText, isStepCount, streamText, tool, ToolLoopAgent } from 'ai'
@@ -176,6 +176,5 @@ describe('the log of a process', () => {
     const second = createReflex(config)
     expect(await second.replay(trace_id)).toMatchObject({ ...same, trace_id })
     second.close()
-    await rm(folder, { recursive: true })
   })
 })

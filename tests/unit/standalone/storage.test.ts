@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { StepEnd } from '../../../src/skills/runner/ports.ts'
 import type { ApprovedRun, RunRecord } from '../../../src/skills/session/ports.ts'
 import { memoryStorage } from '../../../src/standalone/storage.ts'
 import { fileStorage } from '../../../src/standalone/node/index.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
-afterAll(() => rmSync(folder, { recursive: true }))
 let files = 0
 
 const record = (run_id: string, skill_id: string, started_at: number): RunRecord =>

@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { readEvents, type SentEvent } from '../../../../cli/reflex/events/read-events.ts'
 import { advanced, confirmed, freshPlace, memoryOf } from '../../../../cli/reflex/events/resume.ts'
 import { completed } from '../../../../cli/reflex/events/send.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-unit-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 async function read(text: string): Promise<SentEvent[]> {
   const events: SentEvent[] = []

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -32,47 +32,31 @@ test('statistics of all time say so, and not the year in which clocks begin', as
 
 test('the steps after init are commands for its folder, whatever its name', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reflex-init-'))
-  try {
-    const printed = vi.spyOn(console, 'log').mockReturnValue()
-    await reflexHere(['init', join(folder, "it's new")], variables)
-    expect(printed).toHaveBeenCalledWith(expect.stringContaining(`cd '${folder}/it'\\''s new'\n`))
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  const printed = vi.spyOn(console, 'log').mockReturnValue()
+  await reflexHere(['init', join(folder, "it's new")], variables)
+  expect(printed).toHaveBeenCalledWith(expect.stringContaining(`cd '${folder}/it'\\''s new'\n`))
 })
 
 test('init prints one JSON document with --json', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reflex-init-'))
-  try {
-    const printed = vi.spyOn(console, 'log').mockReturnValue()
-    await reflexHere(['init', join(folder, 'new'), '--json'], variables)
-    expect(JSON.parse(String(printed.mock.calls[0]?.[0]))).toMatchObject({ folder: join(folder, 'new'), template: 'chat' })
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  const printed = vi.spyOn(console, 'log').mockReturnValue()
+  await reflexHere(['init', join(folder, 'new'), '--json'], variables)
+  expect(JSON.parse(String(printed.mock.calls[0]?.[0]))).toMatchObject({ folder: join(folder, 'new'), template: 'chat' })
 })
 
 test('init with a tarball that does not exist is wrong usage, and makes nothing', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reflex-init-'))
-  try {
-    const made = await reflexHere(['init', join(folder, 'new'), '--package', join(folder, 'none.tgz')], variables)
-    expect(made).toMatchObject({ code: 2, stderr: expect.stringContaining(`There is no file ${folder}/none.tgz.`) })
-    expect(readdirSync(folder)).toEqual([])
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  const made = await reflexHere(['init', join(folder, 'new'), '--package', join(folder, 'none.tgz')], variables)
+  expect(made).toMatchObject({ code: 2, stderr: expect.stringContaining(`There is no file ${folder}/none.tgz.`) })
+  expect(readdirSync(folder)).toEqual([])
 })
 
 test('init writes the whole path of a tarball, since npm reads it from the folder of the project', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reflex-init-'))
-  try {
-    vi.spyOn(console, 'log').mockReturnValue()
-    writeFileSync(join(folder, 'some.tgz'), '')
-    await reflexHere(['init', join(folder, 'new'), '--package', relative('.', join(folder, 'some.tgz'))], variables)
-    expect(readFileSync(join(folder, 'new/package.json'), 'utf8')).toContain(`"reflex-agents": "${folder}/some.tgz"`)
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  vi.spyOn(console, 'log').mockReturnValue()
+  writeFileSync(join(folder, 'some.tgz'), '')
+  await reflexHere(['init', join(folder, 'new'), '--package', relative('.', join(folder, 'some.tgz'))], variables)
+  expect(readFileSync(join(folder, 'new/package.json'), 'utf8')).toContain(`"reflex-agents": "${folder}/some.tgz"`)
 })
 
 test('a metric that does not exist is wrong usage', async () => {

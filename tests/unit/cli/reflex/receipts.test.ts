@@ -1,13 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { reflexHere } from '../../../e2e/command-line.ts'
 import { keyProblem, publicKeys } from '../../../../src/features/receipts/keys.ts'
 import { LinkedLog, said } from '../../../support/receipts.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'receipts-cli-'))
-afterAll(() => rmSync(folder, { recursive: true }))
 const file = (name: string): string => path.join(folder, name)
 const nowhere = { REFLEX_URL: 'http://127.0.0.1:9', REFLEX_KEY: 'none' }
 const run = (...args: string[]) => reflexHere(args, nowhere)

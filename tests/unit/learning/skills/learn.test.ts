@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -90,7 +90,6 @@ describe('reflex learn skills', () => {
   afterEach(() => {
     vi.restoreAllMocks()
     process.exitCode = undefined
-    rmSync(folder, { recursive: true })
   })
 
   /** A copy of a recorded turn with other texts. */
@@ -169,7 +168,6 @@ describe('reflex learn reflexes', () => {
   afterEach(() => {
     vi.restoreAllMocks()
     process.exitCode = undefined
-    rmSync(folder, { recursive: true })
   })
 
   /** A copy of a recorded turn that calls one tool, or none, with the context of its event. */
