@@ -79,6 +79,10 @@ const domains: [name: string, domain: Domain][] = [
       before: (index) => (mixed(index, 2) === 0 ? 'upkeep.ended' : 'upkeep.started'),
     },
   ],
+  [
+    'the time of a day as a text',
+    { fields: (index) => ({ arrival: `${mixed(index, 23)}:${index % 2 ? '15' : '30'}` }), is: (index) => mixed(index, 23) >= 17 },
+  ],
 ]
 
 function decision({ fields, is, before }: Domain, index: number): Episode {

@@ -18,6 +18,7 @@ export const MOST_ITEMS = 256
 /** Decimal places of a sum: sums of binary fractions differ after them. */
 export const SUM_PLACES = 9
 const LONGEST_AMOUNT = 32
+const TIME = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/
 const AMOUNT = /^\s*[$£€]?\s?(-?(?:0|[1-9]\d{0,14})(?:\.\d{1,9})?)\s?(?:[%€]|[A-Za-z]{1,3})?\s*$/
 const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?(?:Z|([+-])(\d\d):?(\d\d))?)?$/
 
@@ -46,9 +47,11 @@ function ofNumbers(of: (typeof OF_ITEMS)[number], numbers: readonly number[]): n
   return numbers.reduce((found, one) => (of === 'most' ? Math.max(found, one) : Math.min(found, one)))
 }
 
-/** A number as it is: a field may have both. */
+/** A number as it is: a field may have both. The hours of a time of day. */
 export function amountIn(value: unknown): number | undefined {
   if (typeof value === 'number') return value
+  const time = typeof value === 'string' ? TIME.exec(value) : null
+  if (time) return Number(time[1]) + Number(time[2]) / 60 + Number(time[3] ?? 0) / 3600
   const found = typeof value === 'string' && value.length <= LONGEST_AMOUNT ? AMOUNT.exec(value)?.[1] : undefined
   return found === undefined ? undefined : Number(found)
 }
@@ -102,9 +105,11 @@ const leastOf = (list, name) => ofSome(numbersOf(list, name), (all) => all.reduc
 const SOURCES: readonly (readonly [calls: RegExp, source: string])[] = [
   [
     /\bamountIn\(/,
-    `// The number that a text says, such as '12.50 EUR'.
+    `// The number that a text says, such as '12.50 EUR'; the hours of a time, such as '22:15'.
 function amountIn(value) {
   if (typeof value === 'number') return value
+  const time = typeof value === 'string' ? ${String(TIME)}.exec(value) : null
+  if (time) return Number(time[1]) + Number(time[2]) / 60 + Number(time[3] ?? 0) / 3600
   const found = typeof value === 'string' && value.length <= ${LONGEST_AMOUNT} ? ${String(AMOUNT)}.exec(value)?.[1] : undefined
   return found === undefined ? undefined : Number(found)
 }`,
