@@ -220,6 +220,27 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(taught, event)).toMatchObject([{ action_type: 'reply', content: 'Hello Cem, order 4711 is on its way.' }])
   })
 
+  test('reply in the words that are always the same, also where others are answered freely', async () => {
+    const asked = (index: number) =>
+      [`where is order ${10_000 + index}`, 'when are you open', 'which of the two is nicer', `track ${10_000 + index} please`][index % 4] ??
+      ''
+    const said = (index: number) =>
+      [
+        `We are looking into order ${10_000 + index}.`,
+        'We are open from nine to five.',
+        `I like number ${(index * 7919) % 9973} best, but ask ${['Ann', 'Bob', 'Cem'][index % 3]}.`,
+        `We are looking into order ${10_000 + index}.`,
+      ][index % 4] ?? ''
+    const taught = history(400, (index) => [{ type: 'message', text: asked(index) }, reply(said(index))])
+    const answers = async (text: string) => await actions(taught, episode(9000, { type: 'message', text }, []))
+    expect(await answers('where is order 20900')).toMatchObject([{ action_type: 'reply', content: 'We are looking into order 20900.' }])
+    expect(await answers('when are you open')).toMatchObject([{ action_type: 'reply', content: 'We are open from nine to five.' }])
+    expect(await answers('which of the two is nicer')).toEqual([])
+    expect(learnReflexes(taught).refused.map(({ reason, episodes }) => ({ reason, episodes }))).toEqual([
+      { reason: expect.stringContaining('nothing that was seen gives its words'), episodes: 100 },
+    ])
+  })
+
   test('decide by counts of a window and by thresholds of numbers', async () => {
     const load = (index: number) => (index * 37) % 100
     const taught = history(400, (index) => [{ type: 'load', percent: load(index) }, load(index) >= 80 ? call('scale', { by: 1 }) : []])

@@ -10,7 +10,7 @@ import { variantsOf } from './variants.ts'
 import { composedFrom, extract, FOUND, type ReplySlot, slotOf, WRONG } from './slots.ts'
 import type { ContextPath, Literal } from './facts/condition.ts'
 import { actName, branchingName } from '../../../contract/act-name.ts'
-import { GAP, likeliestOf, mostHeard, type Wording, wordingsOf } from './wordings.ts'
+import { frequentOf, GAP, likeliestOf, mostHeard, type Wording, wordingsOf } from './wordings.ts'
 import { failureIn, jsonIn, partOf, wholeOf } from '../../../reflexes/sequence.ts'
 
 /** The value at a path in the output of an earlier act of the decision. */
@@ -222,11 +222,13 @@ function* split(decision: string, members: readonly Member[], into: Into, made: 
       return
     }
     const kinds = isWords(name) ? yield* kindsBy(members, (other) => !isWords(other) && !templates.has(other)) : []
-    const wordings = isWords(name) && kinds.length < 2 ? yield* wordingsBeside(members, name) : []
-    if (wordings.length > 1)
+    const wordings = isWords(name) && kinds.length < 2 ? yield* wordingsAt(members, name) : []
+    if (wordings.length > 0) {
       for (const { own, said } of wordings)
         yield* split(decision, membersAt(members, own), into, { ...made, [keyName(members[0], name)]: said })
-    else if (kinds.length < 2) into.refused.push({ decision, episodes: members.length, reason })
+      const said = new Set(wordings.flatMap(({ own }) => own))
+      if (said.size < members.length) into.refused.push({ decision, episodes: members.length - said.size, reason })
+    } else if (kinds.length < 2) into.refused.push({ decision, episodes: members.length, reason })
     else for (const [key, own] of kinds) if (!isRare(decision, key, own, into)) yield* split(decision, own, into, made)
     return
   }
@@ -475,10 +477,15 @@ function* likeliestWords(members: readonly Member[], name: string): Steps<Action
 /** A text that was said so often is about no one event. */
 const LEAST_SAID = 3
 
-/** The kinds of words beside other acts, which may depend on what these returned. */
-function* wordingsBeside(members: readonly Member[], name: string): Steps<Wording[]> {
-  if (placeOf(name) === 0) return []
-  return yield* wordingsOf(textsAt(members, name), { least: LEAST_DECISIONS, saidBy: saidBy(members, name) })
+/**
+ * The kinds of words beside other acts, which may depend on what these returned. Of words alone the
+ * most frequent ones: some answers are always given in the same words, and others freely.
+ */
+function* wordingsAt(members: readonly Member[], name: string): Steps<Wording[]> {
+  const wanted = { least: LEAST_DECISIONS, saidBy: saidBy(members, name) }
+  const texts = textsAt(members, name)
+  if (placeOf(name) > 0) return yield* wordingsOf(texts, wanted)
+  return members[0]?.acts.length === 1 ? yield* frequentOf(texts, wanted) : []
 }
 
 const saidBy = (members: readonly Member[], name: string) =>

@@ -19,7 +19,14 @@ export function* wordingsOf(texts: readonly string[], wanted: Wanted): Steps<Wor
   const found = yield* given(texts, shapesOf(texts).values(), wanted)
   const told = found.reduce((sum, { own }) => sum + own.length, 0)
   const isNamed = new Set(found.map(({ said }) => said)).size === found.length
-  return told >= texts.length * TOGETHER && isNamed && found.length <= MOST_BRANCHES ? found : []
+  return told >= texts.length * TOGETHER && isNamed && found.length <= MOST_BRANCHES && found.length > 1 ? found : []
+}
+
+/** The most frequent kinds of words, whatever the others say. */
+export function* frequentOf(texts: readonly string[], wanted: Wanted): Steps<Wording[]> {
+  const found = yield* given(texts, bySize(texts), wanted)
+  // Their words name decisions.
+  return [...new Map(found.toReversed().map((one) => [one.said, one])).values()].toReversed().slice(0, MOST_BRANCHES)
 }
 
 /** The order of kinds of words by their senders, so that no sender alone chooses what all hear. */
@@ -35,8 +42,7 @@ export function* likeliestOf(
   texts: readonly string[],
   { compare, ...wanted }: Wanted & { compare: ReturnType<typeof mostHeard> },
 ): Steps<Wording | undefined> {
-  const shapes = [...shapesOf(texts).values()].sort((one, other) => other.length - one.length)
-  const found = yield* given(texts, shapes, wanted)
+  const found = yield* given(texts, bySize(texts), wanted)
   return found.sort((one, other) => compare(one.own, other.own))[0]
 }
 
@@ -63,6 +69,8 @@ const shapesOf = (texts: readonly string[]): Map<string, number[]> =>
     const words = wordsIn(texts[place])
     return `${words.length} ${words[0]}`
   })
+
+const bySize = (texts: readonly string[]): number[][] => [...shapesOf(texts).values()].sort((one, other) => other.length - one.length)
 
 /** A text by its words that many of the others have, too. */
 function skeletonIn(texts: readonly string[], own: readonly number[]): (place: number) => string {
