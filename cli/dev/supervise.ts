@@ -19,10 +19,11 @@ const MINUTE_MS = 60_000
  * file that it reads only at start. Rejects if the first start fails.
  */
 export async function supervise({ start, changed, tell, now }: Ports): Promise<never> {
+  // From before the start on: a save while the server starts comes too late for it.
+  let edited = changed('settings')
   let running = await start()
   let crashes: number[] = []
   for (;;) {
-    const edited = changed('settings')
     const change = await Promise.race([edited, running.ended.then(() => null)])
     if (change) {
       tell(`${change.path} changed: the server restarts.`)
@@ -33,7 +34,14 @@ export async function supervise({ start, changed, tell, now }: Ports): Promise<n
       if (crashes.length > MOST_CRASHES) await untilChanged(changed, tell)
       else tell('The dev server crashed; see the error above. It starts again.')
     }
-    running = await startAgain({ start, changed, tell })
+    running = await startAgain({
+      start() {
+        edited = changed('settings')
+        return start()
+      },
+      changed,
+      tell,
+    })
   }
 }
 

@@ -6,9 +6,10 @@ import { supervise } from '../../../cli/dev/supervise.ts'
 import { watchChanges, type FileChange } from '../../../cli/dev/watch.ts'
 
 const STOP = new Error('stopped by the test')
+const SAVED: FileChange = { path: '.dev.vars', kind: 'settings' }
 
 /** A server that fails to start, crashes or stays up in the order of `plan`; then it is stopped. */
-function developing(plan: ('fails' | 'crashes' | 'stays')[]) {
+function developing(plan: ('fails' | 'crashes' | 'stays')[], starting = (_starts: number, _change: (made: FileChange) => void) => {}) {
   const told: string[] = []
   const waiting = new Set<(change: FileChange) => void>()
   let [starts, stops, clock] = [0, 0, 0]
@@ -22,6 +23,7 @@ function developing(plan: ('fails' | 'crashes' | 'stays')[]) {
       const outcome = plan[starts]
       starts += 1
       if (outcome === undefined) throw STOP
+      starting(starts, change)
       if (outcome === 'fails') throw new Error('a syntax error')
       const crash = outcome === 'crashes' ? Promise.resolve() : new Promise<void>(() => {})
       return { ended: crash, stop: async () => void (stops += 1) }
@@ -82,6 +84,17 @@ test('settings restart the server; sources are reloaded by wrangler', async () =
   await settle()
   expect(figures()).toEqual({ starts: 2, stops: 1 })
   expect(told).toEqual(['.dev.vars changed: the server restarts.'])
+})
+
+test.each([1, 2])('settings that change while start %i is under way restart the server after it', async (during) => {
+  const { told, change, figures, settle } = developing(['stays', 'stays', 'stays'], (starts, saved) => {
+    if (starts === during) saved(SAVED)
+  })
+  await settle()
+  if (during === 2) change(SAVED)
+  await settle()
+  expect(figures()).toEqual({ starts: during + 1, stops: during })
+  expect(told).toEqual(Array.from({ length: during }, () => '.dev.vars changed: the server restarts.'))
 })
 
 test('a saved file is noticed once, by its kind', async () => {
