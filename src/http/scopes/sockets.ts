@@ -1,3 +1,4 @@
+import { isKeyEnded } from '../auth/middleware.ts'
 import { issueTicket, principalOf, ticketSecretOf, verifyTicket } from '../auth/ticket.ts'
 import { deciderOf, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
@@ -53,7 +54,7 @@ export async function connect(env: Env, scope: string, by: Connect, headers: Rec
 /** Contacts the scope's object only for genuine tickets: a forged one starts no object. */
 export async function redeemTicket(env: Env, scope: string, ticket: string): Promise<Principal | null> {
   const claims = await verifyTicket(ticketSecretOf(env), scope, ticket, Date.now())
-  if (!claims) return null
+  if (!claims || (await isKeyEnded(env, claims))) return null
   const used = await env.SCOPE.getByName(scope).useTicket(claims.nonce, claims.expires_at)
   if (used.ok) return principalOf(claims)
   if (used.reason === 'too_many') throw tooManyTickets(scope, used.detail)

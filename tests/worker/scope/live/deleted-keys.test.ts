@@ -107,3 +107,12 @@ test('a deleted key’s stream ends with a reason, others continue', async () =>
   while (!seen.includes('event: log')) seen += (await live.read()).value ?? ''
   await live.cancel()
 })
+
+test('a ticket of a deleted key opens nothing', async () => {
+  const scope = freshScope()
+  const [gone, kept] = [await keyOf('gone'), await keyOf('kept')]
+  const tickets = [await ticketOf(scope, gone.key), await ticketOf(scope, kept.key)]
+  await remove(gone)
+  const opened = tickets.map((ticket) => call(scopePath(scope, `/ws?ticket=${ticket}`), { key: null, headers: { Upgrade: 'websocket' } }))
+  expect((await Promise.all(opened)).map(({ status }) => status)).toEqual([401, 101])
+})
