@@ -10,7 +10,7 @@ import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
 import { resource, serve } from '../describe/operation.ts'
 import { eventRules, readEvents } from '../body/body.ts'
 import { enterComputing } from '../auth/computing.ts'
-import { demandCoverage } from '../auth/middleware.ts'
+import { demandCoverage, isKeyEnded } from '../auth/middleware.ts'
 import { notFound, unavailable } from '../problems/refusals.ts'
 import { recordIn } from '../scopes/record.ts'
 import { redactedNow } from './redacted.ts'
@@ -37,7 +37,8 @@ export const eventRoutes = resource().openapiRoutes([
     const which = { since, until, scope, types: types?.split(',').map((type) => type.trim()) }
     const computing = await enterComputing(c.var.principal)
     const filter = { ...which, patterns: c.var.principal.scopes, rest: (events: number) => computing.rest(events) }
-    return ndjson(replayEvents(storeOf(c.env), filter), { shown: redactedNow(c.env), computing })
+    const isEnded = () => isKeyEnded(c.env, c.var.principal)
+    return ndjson(replayEvents(storeOf(c.env), filter), { shown: redactedNow(c.env), computing, isEnded })
   }),
   serve(find, async (c, { params: { id }, query: { scope } }) => {
     const covered = scope !== undefined && coversScope(c.var.principal, scope)
@@ -89,7 +90,8 @@ const CHUNK_CHARACTERS = 64_000
 /** Characters of a line that are made in about the time of a short one. */
 const STEP_CHARACTERS = 1000
 
-type Streaming = { shown: ReturnType<typeof redactedNow>; computing: Computing }
+/** `isEnded`: the key is no longer valid. A slow reader takes hours for its answer. */
+type Streaming = { shown: ReturnType<typeof redactedNow>; computing: Computing; isEnded: () => Promise<boolean> }
 
 /** Streams values as lines of JSON, at the reader's pace. */
 const ndjson = (values: AsyncGenerator<Event>, streaming: Streaming): Response =>
@@ -100,7 +102,7 @@ const streamFrom = (chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Arra
   (ReadableStream as unknown as { from: (chunks: AsyncIterable<Uint8Array>) => ReadableStream<Uint8Array> }).from(chunks)
 
 /** Leaves the place at the end, also where the reader has gone. */
-async function* linesOf(values: AsyncGenerator<Event>, { shown, computing }: Streaming): AsyncGenerator<Uint8Array> {
+async function* linesOf(values: AsyncGenerator<Event>, { shown, computing, isEnded }: Streaming): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()
   let text = ''
   try {
@@ -111,6 +113,8 @@ async function* linesOf(values: AsyncGenerator<Event>, { shown, computing }: Str
       await computing.rest(1 + Math.floor(line.length / STEP_CHARACTERS))
       text += line
       if (text.length < CHUNK_CHARACTERS) continue
+      // The answer breaks off: without an error it would seem to be whole.
+      if (await isEnded()) throw new Error('the key of this answer was deleted or has expired')
       yield encoder.encode(text)
       text = ''
     }

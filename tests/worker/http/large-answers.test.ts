@@ -5,7 +5,7 @@ import { limits } from '../../../src/base/limits.ts'
 import { replicateEvents } from '../../../src/store/replicate.ts'
 import { listApprovals } from '../../../src/features/approvals/store/approvals.ts'
 import { addDeadLetters, deadLettersOf, listDeadLetters } from '../../../src/store/dead-letters.ts'
-import { call, callWith, problem, scopePath } from '../../support/http.ts'
+import { call, callWith, fetchRaw, problem, scopePath } from '../../support/http.ts'
 import { entriesOf, evict, freshScope, hurry, note, send, sendAndSettle, stubOf } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
@@ -247,6 +247,20 @@ describe('a list of D1 is paged by bytes', () => {
     const { text } = await call(`/v1/events/replay?scope=${scope}`)
     const lines = text.trimEnd().split('\n')
     expect(new Set(lines.map((line) => JSON.parse(line).id as string))).toEqual(new Set(events.map(({ id }) => id)))
+  })
+
+  test('history breaks off once its key is deleted', async () => {
+    const scope = freshScope()
+    await logged(scope, many(scope, 100))
+    const { id, key } = (await call('/v1/keys', { json: { name: 'thief', roles: ['viewer'], scopes: [scope] } })).body
+    const { body } = await fetchRaw(`/v1/events/replay?scope=${scope}`, { key })
+    const reader = body?.getReader()
+    expect((await reader?.read())?.done).toBe(false)
+    await call(`/v1/keys/${id}`, { method: 'DELETE' })
+    const rest = async () => {
+      while ((await reader?.read())?.done === false);
+    }
+    await expect(rest()).rejects.toThrow('the key of this answer was deleted or has expired')
   })
 
   test.each([
