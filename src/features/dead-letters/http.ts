@@ -1,6 +1,7 @@
 import type { DeploymentFeature } from '../../events/deployment.ts'
 import type { Env } from '../../env.ts'
 import { withIso } from '../../base/time.ts'
+import { isKeyEnded } from '../../http/auth/middleware.ts'
 import { resource, serve } from '../../http/describe/operation.ts'
 import { discardDeadLetters, requestOf, retryDeadLetters, type Deployed } from '../../http/operations/dead-letters.ts'
 import { conflict, notFound } from '../../http/problems/refusals.ts'
@@ -55,6 +56,8 @@ export async function continueJobs(env: Env, now: number, features: readonly Dep
   return sum
 }
 
+const KEY_ENDED = 'The key that started this job was deleted or has expired.'
+
 /** Does pages of a job, and at least one, until its time is spent. Its row has the next place. */
 async function runJob(deployed: Deployed, id: string, budget_ms = BUDGET_MS): Promise<number> {
   const db = storeOf(deployed.env)
@@ -64,6 +67,11 @@ async function runJob(deployed: Deployed, id: string, budget_ms = BUDGET_MS): Pr
   for (;;) {
     const job = await findJob(db, id)
     if (!job || job.ended_at !== null) return letters
+    if (await isKeyEnded(deployed.env, job)) {
+      const { before, done, total, leased_until } = job
+      await updateJob(db, id, { before, done, failed: Math.max(0, total - done), error: KEY_ENDED, ended_at: Date.now(), leased_until })
+      return letters
+    }
     const { items, more } = await listDeadLetters(db, { ...job.which, patterns: job.patterns, before: job.before, limit: PAGE })
     const taken = await takeLetters(db, id, items, Date.now())
     const failed = await act(deployed, job, taken)

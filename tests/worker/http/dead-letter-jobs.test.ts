@@ -82,6 +82,26 @@ test('a job discards the letters that it names, within the scopes of its key', a
   expect(await call(`/v1/dlq/jobs/${body.id}`, { key: await keyFor(['operator'], [mine]) })).toMatchObject(problem(404))
 })
 
+test('a job ends with its key, and the letters that are left stay', async () => {
+  const scope = freshScope()
+  await bury(Array.from({ length: 3 }, () => ({ scope, error: 'left' })))
+  const key = await keyFor(['operator'], [scope])
+  const { key_id } = (await call('/v1/key', { key })).body as { key_id: string }
+  const now = Date.now()
+  const head = { id: crypto.randomUUID(), verb: 'discard' as const, which: { scope }, patterns: [scope], key_id, by: 'ann' }
+  await insertJob(storeOf(env), { ...head, started_at: now, before: { at: now + 1, id: '' }, total: 4, done: 1 })
+  expect((await call(`/v1/keys/${key_id}`, { method: 'DELETE' })).status).toBe(204)
+  await continueJobs(env, now, [])
+  expect(await ended(head.id)).toMatchObject({
+    total: 4,
+    done: 1,
+    failed: 3,
+    gone: 0,
+    error: expect.stringContaining('The key that started'),
+  })
+  expect(await lettersOf({ scope })).toHaveLength(3)
+})
+
 test('the sweep continues a job that a request left, and its letters that came later stay', async () => {
   const scope = freshScope()
   const now = Date.now()
@@ -151,7 +171,8 @@ test('the jobs of a key keep those of another from no sweep, and a key has twent
     return insertJob(db, { ...head, started_at, before: { at: now + 1, id: '' }, total: 1 })
   }
   for (let age = 25; age > 0; age -= 1) await jobOf(busy, own.key_id as string, now - 1000 * age)
-  const late = await jobOf(other, 'another', now)
+  const { body: another } = await call('/v1/key', { key: await keyFor(['operator'], [other]) })
+  const late = await jobOf(other, another.key_id as string, now)
   expect((await start({ verb: 'discard', scope: busy }, key)).body).toMatchObject({ status: 409, type: 'urn:reflex:problem:too-many-jobs' })
   await continueJobs(env, now, [])
   expect(await findJob(db, late.id)).toMatchObject({ done: 1, ended_at: expect.any(Number) })

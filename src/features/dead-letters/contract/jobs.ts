@@ -13,7 +13,7 @@ export const letterJob = z
     ended_at: time.nullable().describe('Null while it runs.'),
     total: z.int().describe('The letters that matched when it started.'),
     done: z.int().describe('Retried or discarded ones.'),
-    failed: z.int().describe('Letters that could not be retried: they stay.'),
+    failed: z.int().describe('Letters that could not be retried, or that were left when the key of the job ended: they stay.'),
     gone: z
       .int()
       .describe(
