@@ -109,7 +109,11 @@ function deploymentChecks({ deployment }: DoctorHealth, timing: Timing): HealthC
   return [
     bindings.missing.length > 0
       ? check('bindings', 'failed', `missing: ${bindings.missing.join(', ')}`, 'Add them to wrangler.toml and deploy.')
-      : check('bindings', 'ok', [...bindings.present, ...bindings.unused.map((name) => `no ${name}`)].join(', ')),
+      : check(
+          'bindings',
+          'ok',
+          bindings.present.join(', ') + (bindings.unused.length > 0 ? `; not used: ${bindings.unused.join(', ')}` : ''),
+        ),
     migrationsCheck(deployment),
     ...sizeCheck('database size', deployment.database_bytes ?? null, SMALL_DATABASE),
     ...faulty.map(({ name, problem }) => check(`secret ${name}`, 'warning', problem ?? '', 'npx wrangler secret put NAME sets a secret.')),
@@ -241,6 +245,9 @@ const MORE_ROOM =
   'Raise REFLEX_EVENTS_BYTES up to what D1 holds, bind another database (docs/operating.md), or an archive (docs/archive.md).'
 const ANOTHER = 'Bind another database of packed events: docs/operating.md says how and when.'
 
+/** Beyond, the rate of a database with little in it tells no number. */
+const MANY_DAYS = 3650
+
 /** Tells how full a database of packs is, and how fast it fills. */
 function databaseCheck({ name, error, bytes, database_bytes, bytes_per_day, kept_days }: PackDatabase): HealthCheck {
   const title = `events in ${name}`
@@ -248,7 +255,7 @@ function databaseCheck({ name, error, bytes, database_bytes, bytes_per_day, kept
     return check(title, 'failed', error, 'Lists lack its events until it answers. Run npm run deploy if it has no tables.')
   const mb = (number: number | null) => `${((number ?? 0) / 1e6).toFixed(1)} MB`
   const rate = bytes_per_day === null ? '' : `, ${mb(bytes_per_day)} a day`
-  const days = kept_days === null ? '' : `, ${kept_days} days fit`
+  const days = kept_days === null ? '' : kept_days > MANY_DAYS ? ', years fit' : `, ${kept_days} days fit`
   const detail = `${mb(bytes)} of packed events${rate}${days}; ${mb(database_bytes)} of ${MOST_BYTES / 1e9} GB in all`
   // The check of the database's size says so of DB.
   return check(title, name !== 'DB' && (database_bytes ?? 0) > 0.8 * MOST_BYTES ? 'warning' : 'ok', detail, ANOTHER)

@@ -139,12 +139,25 @@ describe('doctor', () => {
   test('shows how full each database of packs is, and how fast it fills', () => {
     const health = {
       ...healthy,
-      retention: { days: 30, backlog: 0, databases: [shard, { ...shard, bytes_per_day: null, kept_days: null }] },
+      retention: {
+        days: 30,
+        backlog: 0,
+        databases: [shard, { ...shard, bytes_per_day: null, kept_days: null }, { ...shard, kept_days: 2463934.8 }],
+      },
     }
     expect(checksOf(health, { sent: now, received: now }).filter(({ name }) => name.startsWith('events in'))).toMatchObject([
       { level: 'ok', detail: '3000.0 MB of packed events, 200.0 MB a day, 30 days fit; 3100.0 MB of 10 GB in all' },
       { level: 'ok', detail: '3000.0 MB of packed events; 3100.0 MB of 10 GB in all' },
+      { level: 'ok', detail: '3000.0 MB of packed events, 200.0 MB a day, years fit; 3100.0 MB of 10 GB in all' },
     ])
+  })
+
+  // A local server has RATE_LIMIT, and does not use it.
+  test('names the bindings that are not used, bound or not', () => {
+    const bindings = { present: ['SCOPE', 'DB'], missing: [], unused: ['RATE_LIMIT', 'AI'] }
+    const checks = checksOf({ ...healthy, deployment: { ...deployment, bindings } }, { sent: now, received: now })
+    const found = checks.find(({ name }) => name === 'bindings')
+    expect(found).toMatchObject({ level: 'ok', detail: 'SCOPE, DB; not used: RATE_LIMIT, AI' })
   })
 
   test('warns days ahead that D1 will forget events, unless an archive takes them', () => {
