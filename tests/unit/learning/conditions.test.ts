@@ -80,10 +80,15 @@ const fieldsOf = (inner: fc.Arbitrary<unknown>): fc.Arbitrary<JsonFields> =>
     .map((fields) => JSON.parse(JSON.stringify(fields)) as JsonFields)
 const event = fieldsOf(fc.oneof({ weight: 3, arbitrary: value }, fieldsOf(value)))
 const histories = fc.array(fc.tuple(event, event), { minLength: 2, maxLength: 60 }).map((all) =>
-  all.map(([fields, scratch], index): Episode => {
-    const one = episode(index, { type: index % 3 === 0 ? 'x' : 'y', ...fields }, [])
-    return { ...one, saw: { ...one.saw, scratch } }
-  }),
+  all
+    .map(([fields, scratch], index): Episode => {
+      const one = episode(index, { type: index % 3 === 0 ? 'x' : 'y', ...fields }, [])
+      return { ...one, saw: { ...one.saw, scratch } }
+    })
+    .map((one, index, before): Episode => {
+      const recent_events = before.slice(Math.max(0, index - 5), index + 1).map(({ saw }) => saw.event)
+      return { ...one, saw: { ...one.saw, recent_events } }
+    }),
 )
 
 test('learned code answers each condition as the learner does, of any events', () => {

@@ -91,6 +91,36 @@ function decision({ fields, is, before }: Domain, index: number): Episode {
   return { ...one, saw: { ...one.saw, recent_events: [...earlier, one.saw.event] } }
 }
 
+/** The level of one of three tanks in turn, two events of another type, and the levels before. */
+const levelOf = (index: number): number => 100 + mixed(index, 400) / 10
+function tank(index: number): Episode {
+  const seen = (at: number) => ({ type: 'level', device: { tank: `tank-${at % 3}` }, level: levelOf(at) })
+  const risen = levelOf(index) - levelOf(index - 3) > 5
+  const one = episode(index, seen(index), risen ? call('check', { tank: `tank-${index % 3}` }) : [])
+  const before = [3, 2, 1].map((ago) => episode(index - ago, seen(index - ago), []).saw.event)
+  return { ...one, saw: { ...one.saw, recent_events: [...before, one.saw.event] } }
+}
+
+test('a decision is learned from the change since the last event of the same device', async () => {
+  const taught = Array.from({ length: 500 }, (_, index) => tank(3 + index))
+  const later = Array.from({ length: 40 }, (_, index) => tank(1000 + index))
+  const decided = (await actionsOnEach(taught, later)).flatMap(([action], index) =>
+    action ? [{ action, is: later[index]?.acts.length }] : [],
+  )
+  const isRight = ({ action, is }: (typeof decided)[number]) =>
+    ((action as { action_type: string }).action_type === 'call_tool') === (is === 1)
+  expect(decided.filter((one) => !isRight(one))).toEqual([])
+  expect(decided.length).toBeGreaterThan(32)
+  expect(learnReflexes(taught).reflexes.map(({ title }) => title)).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^Check the tank where level minus level of the last event with the same device\.tank is at least 5/),
+    ]),
+  )
+  // Events that left the context with their turns cannot be asked about.
+  const alone = later.map((one) => ({ ...one, saw: { ...one.saw, recent_events: [one.saw.event] } }))
+  expect((await actionsOnEach(taught, alone)).flat()).toEqual([])
+})
+
 describe('a decision is learned from', () => {
   test.each(domains)('%s', async (_, domain) => {
     const taught = Array.from({ length: 500 }, (__, index) => decision(domain, index))

@@ -12,7 +12,7 @@ import {
 } from './facts/condition.ts'
 import { IS_FILLED, leavesOf, LONGEST_VALUE, MOST_DEPTH_RETURNED, MOST_RETURNED_ITEMS, RETURNED } from './facts/facts.ts'
 import { spanOf } from './facts/ranges.ts'
-import { isReading, SUM_PLACES } from './facts/readings.ts'
+import { EARLIER, isReading, SUM_PLACES } from './facts/readings.ts'
 import { LONGEST_POINTER, LONGEST_SAID, MOST_NAMED } from '../../../contract/action.ts'
 import { FAILED_AT, failureIn, isSaid, wholeOf } from '../../../reflexes/sequence.ts'
 import { quote } from './facts/text.ts'
@@ -27,7 +27,8 @@ const MOST_GUARDED = 12
 const MOST_OBJECTS = 100
 const OF_EVENT: ReadonlySet<string | undefined> = new Set(['event', 'scratch'])
 
-const isOfEvent = (path: ContextPath): boolean => OF_EVENT.has(isReading(path) ? path[1] : path[0]) || path[0] === 'before'
+const isOfEvent = (path: ContextPath): boolean =>
+  OF_EVENT.has(isReading(path) ? path[1] : path[0]) || path[0] === 'before' || path[0] === EARLIER
 const isOfList = (path: ContextPath): boolean => path.at(-1) === IS_FILLED
 const isReturned = ([first]: ContextPath): boolean => first === RETURNED
 const pointerOf = (path: readonly string[]): string => path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')

@@ -145,6 +145,14 @@ const [ITEM, OF_ITEMS, NUMBER, SAYS] = [
   new RegExp(String.raw`(!?)(${PATH}) says '(?:(\^) )?([^']*)'`, 'g'),
 ]
 
+const [CHANGE, EARLIER] = [
+  new RegExp(String.raw`difference\((${PATH}|earlier\([^()]*\)), (${PATH}|earlier\([^()]*\))\)`, 'g'),
+  /earlier\(context, \[([^\]]*)\], \[([^\]]*)\]\)/g,
+]
+const namesIn = (code: string): string => nameOfPath(Array.from(code.matchAll(/'([^']*)'/g), ([, name = '']) => unquoted(name)))
+const earlierWords = (key: string, path: string): string =>
+  `${namesIn(path)} of the last event${key === '' ? '' : ` with the same ${namesIn(key)}`}`
+
 /** The functions of learned code in words. */
 const saidOf = (code: string): string =>
   code
@@ -160,6 +168,8 @@ const saidOf = (code: string): string =>
       (_, not: string, path: string, first: string | undefined, words: string) =>
         `${path} ${not ? 'does not ' : ''}${first ? 'begin' : 'say'}${not ? '' : 's'}${first ? ' with' : ''} '${words}'`,
     )
+    .replaceAll(CHANGE, '$1 minus $2')
+    .replaceAll(EARLIER, (_, key: string, path: string) => earlierWords(key, path))
     .replaceAll('typeBefore(context)', 'the type of the last event of another type')
 
 /** Code as people read it. */

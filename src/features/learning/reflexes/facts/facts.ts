@@ -2,7 +2,7 @@ import { isJsonFields } from '../../../../base/json.ts'
 import { NAMING } from '../../../../evidence/novelty.ts'
 import type { Saw } from '../../episode.ts'
 import type { Condition, ContextPath } from './condition.ts'
-import { amountIn, dayOf, MOST_ITEMS, OF_ITEMS, readingAt } from './readings.ts'
+import { amountIn, dayOf, earlierPath, MOST_ITEMS, OF_ITEMS, readingAt } from './readings.ts'
 import { wordsOf } from '../../../../base/words-of.ts'
 import { beginningOf } from './text.ts'
 
@@ -98,6 +98,28 @@ export function daysOf({ event }: Saw, { leaves }: Leaves): { path: ContextPath;
     const day = path[0] === 'event' ? dayOf(value) : undefined
     return day === undefined ? [] : [{ path: ['day', ...path], value: day }]
   })
+}
+
+/** Texts and numbers of an event that are compared with earlier ones: the first ones. */
+const MOST_KEYS = 4
+const MOST_CHANGING = 6
+
+/**
+ * The numbers of an event, each beside the number there in an earlier event that says the same in
+ * one field, such as the device; if no event does, in the last one.
+ */
+export function changesOf(saw: Saw, { leaves }: Leaves): { path: ContextPath; minus: ContextPath }[] {
+  if (saw.recent_events.length < 2) return []
+  const own = leaves.filter(({ path }) => path[0] === 'event' && path[1] !== 'type' && path[1] !== 'meta')
+  const numbers = own.filter(({ value }) => typeof value === 'number').slice(0, MOST_CHANGING)
+  const texts = own.filter(({ value }) => typeof value === 'string' && dayOf(value) === undefined)
+  const since = ([, ...key]: ContextPath) =>
+    numbers.flatMap(({ path }) => {
+      const minus = earlierPath({ key, path: path.slice(1) })
+      return typeof readingAt(minus, saw) === 'number' ? [{ path, minus }] : []
+    })
+  const found = texts.slice(0, MOST_KEYS).flatMap(({ path }) => since(path))
+  return found.length > 0 ? found : since(['event'])
 }
 
 /** Calls `visit` with each condition that holds, numbers aside. */

@@ -1,8 +1,9 @@
 import type { Episode, Saw } from '../../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
-import { type Condition, type ContextPath, numberKey, pathKey, sumOf } from './condition.ts'
+import { type Condition, type ContextPath, numberKey, pathKey, sumOf, valueAt } from './condition.ts'
 import type { Steps } from '../../../../base/steps.ts'
-import { daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf, RETURNED } from './facts.ts'
+import { changesOf, daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf, RETURNED } from './facts.ts'
+import { EARLIER } from './readings.ts'
 import { repeatsOf } from './repeats.ts'
 
 /** A condition and the episodes in which it holds. `known`: where it is asked; all if unset. */
@@ -23,6 +24,8 @@ const MOST_FEATURES = 20_000
 const MOST_NUMBERS = 300
 /** Pairs of numbers of one event, of which the difference is asked about. */
 const MOST_PAIRS = 40
+/** Pairs with numbers of earlier events. */
+const MOST_CHANGES = 12
 const MOST_COUNTED_PAIRS = 5000
 /** Numbers of one event that are paired: the first ones. */
 const MOST_PAIRED = 10
@@ -53,7 +56,7 @@ export function* matrixOf(episodes: readonly Episode[], isAsked: IsAsked = () =>
       const values = (numbers.get(key) ?? amounts.get(key))?.values
       if (values) values[index] = value
     }
-    readDifferences(differences, index, [...own, ...keyed(daysOf(saw, leaves))])
+    readDifferences(differences, index, [...own, ...keyed(daysOf(saw, leaves)), ...earlierIn(differences, saw)])
     eachFact(saw, leaves, (condition) => {
       const feature = kept.get(keyOf(condition))
       if (feature) setBit(feature.bits, index)
@@ -89,7 +92,7 @@ function pairsIn(saw: Saw, leaves: Leaves): Pair[] {
   const returned = leaves.leaves.filter(isNumberOf(RETURNED)).slice(0, MOST_RETURNED)
   const own = [...returned, ...leaves.leaves.filter(isNumberOf('event'))]
   const read = readingsOf(saw, leaves).filter(({ path: [, part], value }) => part === 'event' && typeof value === 'number')
-  return [twoByTwo([...own, ...read]), twoByTwo(daysOf(saw, leaves))].flat()
+  return [twoByTwo([...own, ...read]), twoByTwo(daysOf(saw, leaves)), changesOf(saw, leaves)].flat()
 }
 
 const twoByTwo = (leaves: readonly Leaf[]): Pair[] =>
@@ -107,6 +110,10 @@ const differencesOf = (pairs: readonly Pair[], size: number): Differences =>
       values: new Float64Array(size).fill(Number.NaN),
     })),
   )
+
+/** The numbers of earlier events that are asked about. */
+const earlierIn = (differences: Differences, saw: Saw) =>
+  keyed(differences.flatMap(({ minus }) => (minus[0] === EARLIER ? [{ path: minus, value: valueAt(saw, minus) as Leaf['value'] }] : [])))
 
 function readDifferences(differences: Differences, index: number, numbers: ReturnType<typeof numbersIn>): void {
   const own = new Map(numbers.map(({ key, value }) => [key, value]))
@@ -167,7 +174,13 @@ function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<{ co
   // A test of an output holds for no number that is missing.
   const missing = (path: ContextPath): number => (path[0] === RETURNED ? Number.NaN : 0)
   const numbers = often.map(([key, { path }]) => [key, { path, values: new Float64Array(episodes.length).fill(missing(path)) }] as const)
-  return { counts, numbers: new Map(numbers), pairs: mostOf(pairs, MOST_PAIRS).map(([, pair]) => pair) }
+  const [changes, others] = [true, false].map((isChange) =>
+    mostOf(
+      [...pairs].filter(([, { minus }]) => (minus[0] === EARLIER) === isChange),
+      isChange ? MOST_CHANGES : MOST_PAIRS,
+    ),
+  )
+  return { counts, numbers: new Map(numbers), pairs: [...(others ?? []), ...(changes ?? [])].map(([, pair]) => pair) }
 }
 
 /** The first of several conditions that hold in the same episodes is enough: texts repeat. */

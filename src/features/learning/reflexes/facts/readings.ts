@@ -6,8 +6,10 @@ import { quote } from './text.ts'
  * The readings of values of a context, by the first names of their paths. `amount`, PATH: the
  * number that a text says. `day`, PATH: the day of a date. `sum`, `most` and `least`, PATH, NAME:
  * of a number of all items of a list. `before`: the type of the last event of another type.
+ * `earlier`, COUNT, KEY, PATH: of the last event of the same type that says the same at KEY, which
+ * has COUNT names; of the last one of the type if KEY has none.
  */
-export const READINGS = ['amount', 'day', 'sum', 'most', 'least', 'before'] as const
+export const READINGS = ['amount', 'day', 'sum', 'most', 'least', 'before', 'earlier'] as const
 type Reading = (typeof READINGS)[number]
 type Path = readonly string[]
 
@@ -34,6 +36,7 @@ export function readingAt([first, ...path]: Path, saw: unknown): unknown {
   if (!isReadingName(first)) return undefined
   const at = (inner: Path): unknown => partAt(saw, inner)
   if (first === 'before') return typeBefore(at(['event']), at(['recent_events']))
+  if (first === EARLIER) return earlierAt(saw as Saw, keyIn(path))
   if (first === 'amount') return amountIn(at(path))
   if (first === 'day') return dayOf(at(path))
   const numbers = numbersOf(at(path.slice(0, -1)), path.at(-1) ?? '')
@@ -83,9 +86,29 @@ function typeBefore(event: unknown, recent: unknown): string | undefined {
   return (recent as Saw['recent_events']).findLast((other) => other.type !== type)?.type
 }
 
+/** The first name of a path into an earlier event. */
+export const EARLIER = 'earlier'
+const LONGEST_KEY = 64
+type Earlier = { key: Path; path: Path }
+
+export const earlierPath = ({ key, path }: Earlier): Path => [EARLIER, String(key.length), ...key, ...path]
+const keyIn = ([count, ...names]: Path): Earlier => ({ key: names.slice(0, Number(count)), path: names.slice(Number(count)) })
+
+function earlierAt({ event, recent_events }: Saw, { key, path }: Earlier): unknown {
+  const said = partAt(event, key)
+  if (key.length > 0 && !(typeof said === 'string' && said.length <= LONGEST_KEY)) return undefined
+  const isLike = (other: Saw['event']): boolean =>
+    other.id !== event.id && other.type === event.type && (key.length === 0 || partAt(other, key) === said)
+  return partAt(recent_events.findLast(isLike), path)
+}
+
 /** A reading in code. `codeOf`: the value at a path. */
 export function readingCode([first, ...path]: Path, codeOf: (path: Path) => string): string {
   if (first === 'before') return 'typeBefore(context)'
+  if (first === EARLIER) {
+    const { key, path: names } = keyIn(path)
+    return `earlier(context, [${key.map(quote).join(', ')}], [${names.map(quote).join(', ')}])`
+  }
   if (first === 'amount') return `amountIn(${codeOf(path)})`
   if (first === 'day') return `dayOf(${codeOf(path)})`
   return `${first}Of(${codeOf(path.slice(0, -1))}, ${quote(path.at(-1) ?? '')})`
@@ -136,6 +159,17 @@ function dayOf(text) {
     /\btypeBefore\(/,
     `// The type of the last event of another type.
 const typeBefore = ({ event, recent_events }) => recent_events.filter((other) => other.type !== event.type).pop()?.type`,
+  ],
+  [
+    /\bearlier\(/,
+    `// What the last event of the same type has there, of those that say the same.
+function earlier({ event, recent_events }, key, path) {
+  const at = (one, names) => names.reduce((value, name) => (typeof value === 'object' && value !== null ? value[name] : undefined), one)
+  const said = at(event, key)
+  if (key.length > 0 && !(typeof said === 'string' && said.length <= ${LONGEST_KEY})) return undefined
+  const isLike = (other) => other.id !== event.id && other.type === event.type && (key.length === 0 || at(other, key) === said)
+  return at(recent_events.filter(isLike).pop(), path)
+}`,
   ],
 ]
 
