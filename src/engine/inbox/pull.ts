@@ -6,15 +6,32 @@ import { eventHead, headOf } from '../log/spans.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import type { Event } from '../../core/event.ts'
 import type { Lanes } from '../effects/wiring.ts'
+import type { KeyCheck } from '../live/sockets.ts'
 
-type PullParts = Pick<Lanes, 'inbox' | 'settlement' | 'settings'>
+type PullParts = Pick<Lanes, 'inbox' | 'settlement' | 'settings' | 'database' | 'unit'> & {
+  /** Looks now and then whether the keys of claims still are valid. */
+  key_check: Pick<KeyCheck, 'used' | 'watch'>
+}
 
 /** The pull API: an external consumer claims events under a lease and settles them by token. */
 export class Pull {
   readonly #parts: PullParts
+  #is_watched = false
 
   constructor(parts: PullParts) {
     this.#parts = parts
+  }
+
+  /** The keys that hold events. The ids of their claims begin with them. */
+  get keys(): string[] {
+    const sql = `SELECT DISTINCT substr(ack_token, 6, instr(substr(ack_token, 6), ':') - 1) AS key_id FROM events
+      WHERE status = 'processing' AND ack_token GLOB 'pull:*:*:*'`
+    return this.#parts.database.all<{ key_id: string }>(sql).map(({ key_id }) => key_id)
+  }
+
+  /** Nobody can acknowledge what a key holds that has ended: other consumers get it. */
+  end(keys: ReadonlySet<string>): void {
+    for (const key_id of keys) this.#parts.unit((unit) => this.giveBack(unit, key_id, 'the key of the claim was deleted or has expired'))
   }
 
   /** Claims as many events as fit one answer. A repeated `claim_id` gets the same events again. */
@@ -28,12 +45,20 @@ export class Pull {
       }
     }
     if (settings().paused) return { ok: true, deliveries: [] }
+    this.#lookAtKeys()
     this.expire(unit)
     const lease_until = unit.now + request.lease_s * 1000
     const deliveries = this.#take(unit, request, lease_until)
     this.#note(unit, deliveries, new Date(lease_until).toISOString(), by)
     if (deliveries.length > 0) unit.wakeBy(lease_until)
     return { ok: true, deliveries }
+  }
+
+  /** From the first claim on, which few objects have. */
+  #lookAtKeys(): void {
+    if (!this.#is_watched) this.#parts.key_check.watch(this)
+    this.#is_watched = true
+    this.#parts.key_check.used()
   }
 
   #take(unit: Unit, { claim_id = crypto.randomUUID(), lease_s, ...which }: ClaimRequest, lease_until: number): Delivery[] {

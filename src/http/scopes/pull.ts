@@ -8,7 +8,7 @@ import { warn } from '../../base/warn.ts'
 export const pullRoutes = resource().openapiRoutes([
   serve(claim, async (c, { body: { claim_id: given, ...which } }) => {
     const { scope, principal } = c.var
-    const claim_id = given === undefined ? crypto.randomUUID() : tokenOf(principal.key_id, given)
+    const claim_id = claimOf(principal.key_id, given ?? crypto.randomUUID())
     const giveBack = (why: string) => returnClaim(c.env.SCOPE.getByName(scope), { scope, claim_id, why })
     const claimed = await c.env.SCOPE.getByName(scope)
       .claim({ ...which, claim_id }, principal.name)
@@ -28,8 +28,8 @@ export const pullRoutes = resource().openapiRoutes([
   }),
 ])
 
-/** Adds the key to the id, so that consumers with equal ids do not share a claim. */
-const tokenOf = (key_id: string, claim_id: string): string => hexHash(`${key_id} ${claim_id}`).slice(0, 32)
+/** With the key: consumers with equal ids share no claim, and a key that ends leaves none. */
+const claimOf = (key_id: string, claim_id: string): string => `${key_id}:${hexHash(claim_id).slice(0, 32)}`
 
 /** If this fails as well, the lease expires and the attempt counts. */
 async function returnClaim(stub: ScopeApi, { scope, claim_id, why }: { scope: string; claim_id: string; why: string }) {

@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
 import { framesOf } from '../../../support/socket-frames.ts'
 import { adminKey, call, fetchRaw, scopePath } from '../../../support/http.ts'
-import { evict, freshScope, note, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { evict, freshScope, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 
 const DELETED = { code: 4401, reason: 'the key that opened this socket was deleted or has expired' }
 
@@ -115,4 +115,27 @@ test('a ticket of a deleted key opens nothing', async () => {
   await remove(gone)
   const opened = tickets.map((ticket) => call(scopePath(scope, `/ws?ticket=${ticket}`), { key: null, headers: { Upgrade: 'websocket' } }))
   expect((await Promise.all(opened)).map(({ status }) => status)).toEqual([401, 101])
+})
+
+test('other consumers get what a deleted key has claimed, without an attempt, and no other claim ends', async () => {
+  const scope = freshScope()
+  const [gone, kept] = [await keyOf('gone'), await keyOf('kept')]
+  await stubOf(scope).configure({ consumer: 'pull' }, 'test')
+  const claim = async ({ key }: { key: string }, limit = 10): Promise<{ event: { id: string }; ack_token: string; attempts: number }[]> =>
+    (await call(scopePath(scope, '/claim'), { key, json: { claim_id: 'same', limit, lease_s: 3600 } })).body.deliveries
+  const ids = await send(stubOf(scope), note(scope, 'a'), note(scope, 'b'))
+  const [held] = await claim(gone, 1)
+  const [other] = await claim(kept, 1)
+  expect([held?.event.id, other?.event.id]).toEqual(ids)
+  await remove(gone)
+  // The look at the keys is at most once a minute in one life of the object.
+  await evict(stubOf(scope))
+  const taken = await until(
+    async () => (await call(scopePath(scope, '/claim'), { json: { lease_s: 3600 } })).body.deliveries[0],
+    'it is free',
+  )
+  expect(taken).toMatchObject({ event: { id: held?.event.id }, attempts: 1 })
+  const tokens = [held, other].map((one) => one?.ack_token)
+  const acked = await call(scopePath(scope, '/ack'), { key: kept.key, json: { ack_tokens: tokens } })
+  expect(acked.body).toEqual({ acked: [other?.ack_token], stale: [held?.ack_token] })
 })
