@@ -95,7 +95,7 @@ export function judgeEvent(
   const checked = checkJson(value)
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
   const { type } = value
-  if (typeof type !== 'string') return invalid(['type'], `type is required; known: ${types.join(', ')}`)
+  if (typeof type !== 'string') return invalid(['type'], `${noType(value)}; known: ${types.join(', ')}`)
   if (type === APPROVAL_ENDED || type === MODEL_ASKED) return invalid(['type'], `${type} is made by the scope alone`)
   const own = types.includes(type) ? union : declared?.get(type)
   if (!own) return unknownType(type, [...types, ...(declared?.keys() ?? [])])
@@ -113,6 +113,10 @@ export function judgeEvent(
   const known = { ...(sender !== undefined && { sender }), ...(role && { role }), ...(heard && { heard: true as const }) }
   return { ok: true, event: { ...judged.event, meta: { ...judged.event.meta, ...known } } }
 }
+
+/** The refusal of an event without a type, such as the object around a batch. */
+const noType = ({ events }: Record<string, unknown>): string =>
+  Array.isArray(events) ? 'type is required; send several events as an array, without an object around it' : 'type is required'
 
 function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): JudgedEvent {
   const parsed = union.safeParse(filled)

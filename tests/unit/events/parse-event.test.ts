@@ -46,6 +46,7 @@ describe('parseEvent', () => {
     ['a string', 'x', 'invalid', '', /JSON object/],
     ['no type', { connection_id: 'c1', content: 'hello' }, 'invalid', 'type', /known: ws\.message, http\.request/],
     ['a type that is not a string', { ...valid, type: 7 }, 'invalid', 'type', /type is required/],
+    ['an object around events', { events: [valid] }, 'invalid', 'type', /type is required; send several events as an array, without/],
     ['an unknown type', { ...valid, type: 'nope' }, 'unknown_type', 'type', /"nope"; known: ws\.message, /],
     ['a type from the prototype', { ...valid, type: 'constructor' }, 'unknown_type', 'type', /unknown/],
     ['a missing field', { type: 'ws.message', connection_id: 'c1' }, 'invalid', 'content', /string/],
