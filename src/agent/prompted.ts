@@ -81,6 +81,9 @@ async function neededTools({ events }: DecisionContext, { settings, model, tools
   return named.safeParse(jsonValue(listIn(text))).data ?? []
 }
 
+/** The most that a prompt shows. A turn takes no more: its model sees all that it decides. */
+const PROMPT = { events: 50, bytes: 20_000 }
+
 /**
  * The agent that settings alone drive: `instructions`, `when` and `tools`. Without instructions it
  * never calls a model.
@@ -88,6 +91,7 @@ async function neededTools({ events }: DecisionContext, { settings, model, tools
 export const prompted = defineAgent({
   name: 'prompted',
   scopes: ['*'],
+  settings: { turn_limit: PROMPT },
   offline: [offlineInstructions],
   unserved: ({ instructions }) =>
     instructions ? null : 'no agent of this deployment serves the scope, and its settings have no instructions',
@@ -101,8 +105,10 @@ export const prompted = defineAgent({
       { role: 'assistant' as const, content: reply },
     ])
     if (deps.settings.plan_first) deps.needs(await neededTools(context, deps))
-    const prompt = context.summarize({ max_events: 50, max_chars: 20_000 })
-    const { last: text } = await streamAnswer(deps, { instructions, messages: [...past, { role: 'user', content: prompt }] })
+    const { events = PROMPT.events, bytes = PROMPT.bytes } = deps.settings.turn_limit ?? {}
+    const prompt = context.summarize({ max_events: events, max_chars: bytes })
+    const messages = [...past, { role: 'user' as const, content: prompt }]
+    const { last: text } = await streamAnswer(deps, { instructions, messages, events: Math.min(context.events.length, events) })
     // A model that spent all its steps on tools has not answered.
     if (text !== '') {
       deps.reply(text)

@@ -1,7 +1,7 @@
 import { isStepCount, streamText, type ModelMessage } from 'ai'
 import type { AgentDeps } from '../define-agent.ts'
 
-/** Enough steps for some tool calls and the answer. */
+/** Enough steps for some tool calls and the answer, beside one for each event after the first. */
 const MOST_STEPS = 8
 
 type StreamedAnswer = {
@@ -14,13 +14,13 @@ type StreamedAnswer = {
 /** Asks the turn's model, which may call the agent's tools, and streams its text to the sockets. */
 export async function streamAnswer(
   deps: Pick<AgentDeps, 'model' | 'tools' | 'signal' | 'stream'>,
-  asked: { instructions: string; messages: ModelMessage[] },
+  { events = 1, ...asked }: { instructions: string; messages: ModelMessage[]; events?: number },
 ): Promise<StreamedAnswer> {
   const { stream } = streamText({
     ...asked,
     model: deps.model,
     tools: deps.tools,
-    stopWhen: isStepCount(MOST_STEPS),
+    stopWhen: isStepCount(MOST_STEPS + Math.max(0, events - 1)),
     abortSignal: deps.signal,
     // The turn is retried as a whole; retries within it would multiply.
     maxRetries: 0,

@@ -132,6 +132,17 @@ const fields = {
     'Maximum number of considered events in the DecisionContext. The oldest leave first.',
     200,
   ),
+  turn_limit: setting(
+    z
+      .strictObject({
+        events: z.int().min(1).max(10_000).describe('Maximum number of events.'),
+        bytes: z.int().min(1000).max(limits.context_bytes).describe('Maximum size of the events together. One event may be larger.'),
+      })
+      .partial(),
+    'What one turn considers at most, the oldest events first. The others wait for the next turn, which starts at once. ' +
+      'Set it to what one prompt can show, and one model can do. Unset: `context_limit` events.',
+    { events: 20 },
+  ),
   inbox_limit: setting(
     z.int().min(1).max(1_000_000),
     'Maximum number of events without an outcome. Further events are rejected with 429.',
@@ -261,6 +272,7 @@ export const settings = z.strictObject(fields).partial({
   model: true,
   memory: true,
   event_types: true,
+  turn_limit: true,
   budget: true,
   pasted_secrets: true,
   when: true,

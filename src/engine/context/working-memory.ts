@@ -143,9 +143,12 @@ export class WorkingMemory {
     return toRanges([...seen].sort((one, other) => one - other))
   }
 
-  /** Copies the context for one turn, isolated from later events; it reads the time from `now`. */
-  view(claimed: readonly Claimed[], now: () => number): SeenContext {
-    const whole = this.#count <= this.#seqs.length
+  /**
+   * Copies the context for one turn, isolated from later events; it reads the time from `now`.
+   * `more`: later events are left for another turn, and are not in this view.
+   */
+  view(claimed: readonly Claimed[], more: boolean, now: () => number): SeenContext {
+    const whole = !more && this.#count <= this.#seqs.length
     const { events, seqs } = whole ? { events: this.#live.events, seqs: this.#seqs } : this.#shown(claimed)
     const scratch = structuredClone(this.#live.scratch)
     const { created_at, last_action_at } = this.#live

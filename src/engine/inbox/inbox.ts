@@ -8,7 +8,6 @@ import { byteLength, jsonChunks } from '../../base/json.ts'
 import type { Database, ScopeRow, Unit } from '../../kernel/unit.ts'
 import { eventHead } from '../log/spans.ts'
 import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
-import { limits } from '../../base/limits.ts'
 
 /** `log_seq` is the log entry with the error's stack. */
 export type Failure = Backoff & { error: string; log_seq?: number }
@@ -148,11 +147,13 @@ export class Inbox {
   }
 
   /** The events that a turn takes from memory, as `dueForTurn` reads them; null if none wait. */
-  heldForTurn(limit: number): DueEvent[] | null {
+  heldForTurn(most: TurnLimit): Due | null {
     if (!this.#held) return null
     const waiting = this.#held.rows.filter(({ status, in_context }) => status === 'pending' && in_context)
-    const sized = waiting.slice(0, limit).map(({ stored: { text, ...stored } }) => ({ ...stored, bytes: byteLength(text) }))
-    return fitting(sized).map(({ seq, event, attempts }) => ({ seq, event, attempts: attempts + 1, earlier_turns: [] }))
+    const sized = waiting.slice(0, most.events).map(({ stored: { text, ...stored } }) => ({ ...stored, bytes: byteLength(text) }))
+    const some = fitting(sized, most.bytes)
+    const events = some.map(({ seq, event, attempts }) => ({ seq, event, attempts: attempts + 1, earlier_turns: [] }))
+    return { events, more: waiting.length > events.length }
   }
 
   /** Updates stored events with the filters' results. */
@@ -416,16 +417,20 @@ export function storedAsSent(database: Database, events: readonly Event[]): Read
 
 const NONE: ReadonlyMap<string, First> = new Map()
 
-/** The first rows whose events the context can show together. */
-function fitting<Row extends { bytes: number }>(rows: readonly Row[]): Row[] {
+/** The first rows whose events have at most this many bytes together; at least one. */
+function fitting<Row extends { bytes: number }>(rows: readonly Row[], most: number): Row[] {
   let size = 0
-  const end = rows.findIndex(({ bytes }) => (size += bytes) - bytes >= limits.context_bytes)
+  const end = rows.findIndex(({ bytes }, index) => (size += bytes) > most && index > 0)
   return rows.slice(0, end === -1 ? rows.length : end)
 }
 
 type Remembered = { find: (seq: number) => Event | undefined }
 /** An event that waits for a turn, and the turns that considered it without success. */
 export type DueEvent = Claimed & { earlier_turns: string[] }
+/** The events of the next turn. `more`: others are left for the turn after it. */
+export type Due = { events: DueEvent[]; more: boolean }
+/** The most that one turn considers. */
+export type TurnLimit = { events: number; bytes: number }
 /** `parked`: the reason for waiting until `due_at`, at most `most_ms` in total. */
 /** The resource that a parked event waits for. */
 export type ParkedFor = 'budget' | 'model'
@@ -448,17 +453,19 @@ export class TurnRows {
    * Selects the oldest due events that wait for a turn, up to `limit` and a size that the context
    * can show. Reads only events that the memory lacks. Their `attempts` include the turn's.
    */
-  dueForTurn(now: number, { limit, memory }: { limit: number; memory: Remembered }): DueEvent[] {
+  dueForTurn(now: number, { most, memory }: { most: TurnLimit; memory: Remembered }): Due {
     const sql = `SELECT seq, attempts, turns, octet_length(payload) AS bytes FROM events
       WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT ?`
-    const rows = fitting(this.#database.all<{ seq: number; attempts: number; turns: string | null; bytes: number }>(sql, now, limit))
+    const due = this.#database.all<{ seq: number; attempts: number; turns: string | null; bytes: number }>(sql, now, most.events + 1)
+    const rows = fitting(due.slice(0, most.events), most.bytes)
     const read = this.#read(rows.map(({ seq }) => seq).filter((seq) => !memory.find(seq)))
-    return rows.map(({ seq, attempts, turns }) => ({
+    const events = rows.map(({ seq, attempts, turns }) => ({
       seq,
       attempts: attempts + 1,
       event: memory.find(seq) ?? (JSON.parse(read.get(seq) ?? '') as Event),
       earlier_turns: turns === null ? [] : (JSON.parse(turns) as string[]),
     }))
+    return { events, more: due.length > events.length }
   }
 
   /** Claims pending events for a turn. */

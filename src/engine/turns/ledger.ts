@@ -1,11 +1,12 @@
 import type { JsonFields } from '../../base/json.ts'
 import { isOfSequence, type KeptAct } from '../effects/effect-journal.ts'
 import type { EarlierAct, Requested, TurnEnd } from '../../contract/log-entry.ts'
+import { limits } from '../../base/limits.ts'
 import { toRanges } from '../../traces/ranges.ts'
 import { together, type GuardedWork } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
 import type { ScopeFeature } from '../feature.ts'
-import type { Claimed, Inbox, DueEvent, TurnRows } from '../inbox/inbox.ts'
+import type { Claimed, Due, DueEvent, Inbox, TurnLimit, TurnRows } from '../inbox/inbox.ts'
 import type { Unit, Deferred } from '../../kernel/unit.ts'
 import type { Budget, ModelOutage } from './model-access.ts'
 import { type Turn, keep, nothingYet, noUsage, type Readings, type TurnRecord } from './turn.ts'
@@ -206,8 +207,11 @@ export class TurnClaims {
 
   /** Claims the due events for a turn; null if there are none. */
   claim(): Turn | null {
-    const limit = this.#parts.settings().context_limit
-    const turn = this.#turnOn(this.#parts.inbox.heldForTurn(limit) ?? this.#due(limit))
+    const { inbox, settings } = this.#parts
+    const { context_limit, turn_limit } = settings()
+    const events = Math.min(context_limit, turn_limit?.events ?? context_limit)
+    const most = { events, bytes: turn_limit?.bytes ?? limits.context_bytes }
+    const turn = this.#turnOn(inbox.heldForTurn(most) ?? this.#due(most))
     if (!turn) return null
     this.#write = (unit) => this.#hold(unit, turn)
     this.#parts.deferred.put(this.#write)
@@ -237,7 +241,7 @@ export class TurnClaims {
       return { turn: null, more: true }
     }
     const turn = unit((unit) => {
-      const turn = this.#turnOn(this.#due(1))
+      const turn = this.#turnOn(this.#due({ events: 1, bytes: limits.context_bytes }))
       if (turn) this.#hold(unit, turn)
       return turn
     }, work)
@@ -310,12 +314,12 @@ export class TurnClaims {
     }, work)
   }
 
-  #due(limit: number): DueEvent[] {
+  #due(most: TurnLimit): Due {
     const { rows, memory, now } = this.#parts
-    return rows.dueForTurn(now(), { limit, memory })
+    return rows.dueForTurn(now(), { most, memory })
   }
 
-  #turnOn(due: DueEvent[]): Turn | null {
+  #turnOn({ events: due, more }: Due): Turn | null {
     const { memory, log, agent, now } = this.#parts
     const earlier_turns = Array.from(new Set(due.flatMap((one) => one.earlier_turns)))
     const claimed = this.#withoutUnsafe(due, earlier_turns)
@@ -332,7 +336,7 @@ export class TurnClaims {
       keep(readings.clock, at - since)
       return at
     }
-    const seen = memory.view(claimed, read)
+    const seen = memory.view(claimed, more, read)
     log.masks.mayQuote(head.trace_id, seen.context.events)
     const controller = new AbortController()
     const attempts = Math.max(...claimed.map((stored) => stored.attempts))

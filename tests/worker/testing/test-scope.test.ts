@@ -145,3 +145,13 @@ test('a module shows what it lacks of what wrangler.toml binds', () => {
   const { Ledger: _, ...others } = deployment
   expect(missingExports({ ...others, default: { fetch: () => null } })).toEqual(['Ledger', 'default.queue', 'default.scheduled'])
 })
+
+test('shows the model of the built-in agent each event of a burst, in turns that its prompt can show', async () => {
+  const settings = { agent: 'prompted', instructions: 'Say done.' }
+  const scope = await testScope([doorman], { scope: 'burst/1', settings, model: [() => 'Done.'] })
+  const texts = Array.from({ length: 120 }, (_, index) => `${index}: ${'x'.repeat(index % 2 === 0 ? 100 : 900)}`)
+  await Promise.all(texts.map((content) => scope.send({ type: 'ws.message', connection_id: 'ada', content })))
+  const prompts = scope.model.requests.map(({ text }) => text)
+  expect(texts.filter((text) => !prompts.some((prompt) => prompt.includes(text)))).toEqual([])
+  expect(prompts.length).toBeLessThan(30)
+})

@@ -21,6 +21,7 @@ const CLOSED: ReadonlySet<string> = new Set<keyof SettingsPatch>([
   'turn_timeout_ms',
   'effect_timeout_ms',
   'context_limit',
+  'turn_limit',
   'inbox_limit',
   'retention_days',
   'idempotence_days',

@@ -20,6 +20,7 @@ export const inbox = defineAgent({
   scopes: ['inbox/*'],
   events: [mailReceived],
   filters: [typeFilter('mail.received')],
+  settings: { turn_limit: { events: 10, bytes: 100_000 } }, // the others wait
   tools: {
     assign: defineTool({
       description: 'Puts a mail into a queue',
@@ -50,7 +51,7 @@ export const inbox = defineAgent({
       instructions: `Put each mail into one of the queues ${QUEUES.join(', ')}, by the tool assign.`,
       prompt: mails.join('\n\n'),
       tools: deps.tools,
-      stopWhen: isStepCount(8),
+      stopWhen: isStepCount(mails.length + 2), // one for each mail, the last words, and a mistake
       abortSignal: deps.signal,
       maxRetries: 0, // a turn that fails is retried as a whole
     })

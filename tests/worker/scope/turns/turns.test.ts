@@ -14,6 +14,7 @@ import {
   textOf,
   until,
 } from '../../../support/scopes.ts'
+import { call, scopePath } from '../../../support/http.ts'
 import { countStorage, takeStorageWrites } from '../../../support/count-writes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
 
@@ -198,6 +199,33 @@ describe('a turn', () => {
     })
     expect((await entriesOf(stub, 'event-retried')).map(({ attempts }) => attempts)).toEqual([1, 2])
   })
+
+  test.each([
+    ['events', { events: 10 }, 'x', 10],
+    ['bytes', { bytes: 5000 }, 'x'.repeat(900), 4],
+    ['one event at least', { bytes: 1000 }, 'x'.repeat(2000), 1],
+  ])(
+    'considers, and sees, no more than its limit of %s: the others have turns of their own, in order',
+    async (_, turn_limit, filler, most) => {
+      const scope = freshScope()
+      const stub = stubOf(scope)
+      await stub.configure({ turn_limit }, 'test')
+      const seen: string[][] = []
+      behaviours.set(scope, async ({ events }) => {
+        seen.push(events.map((event) => textOf(event).split(' ')[0] ?? ''))
+        return { seen: events.length }
+      })
+      const texts = Array.from({ length: 23 }, (_each, index) => `${index}`)
+      const ended = await sendAndSettle(stub, ...texts.map((text) => note(scope, `${text} ${filler}`)))
+      expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['completed']))
+      expect(Math.max(...seen.map(({ length }) => length))).toBe(most)
+      expect(seen.flat()).toEqual(texts)
+      expect(await stub.context(10)).toMatchObject({ count: 0 })
+      await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 knows the scope')
+      const { body } = await call(scopePath(scope, '/replay'), { json: { since: '2020-01-01T00:00:00Z' } })
+      expect(body).toMatchObject({ equivalent: true, changed: 0, unknown: 0, events: 23 })
+    },
+  )
 
   test('that hangs is aborted at its timeout, and can have no effect any more', async () => {
     const scope = freshScope()
