@@ -29,7 +29,7 @@ export function addVerify(program: Command): void {
     .command('verify <file> [others...]')
     .description(
       'Check the receipt of a trace: signatures, chain and hashes, then each decision again. [others] are files whose logs it must not contradict. ' +
-        'Of an exported trace it checks the chain alone, of an incident all receipts, of files of an archive (.jsonl.gz, or folders) the chain of the log',
+        'Of an exported trace it checks the chain alone, of an incident all receipts, of files of an archive (or folders of them) the chain of the log',
     )
     .option('--keys <file>', 'the trusted keys, a copy of /.well-known/reflex-receipts.json')
     .addHelpText('after', HELP)
@@ -145,12 +145,17 @@ function linesOf({ ok, flaws, judgement, checked, trusted, is_export }: Outcome,
 }
 
 const ENTRIES = '.jsonl.gz'
+/** The files of one part of an archive have one name before these. */
+const ENDING = /\.(?:jsonl\.gz|chain\.json|parquet)$/
 
-export const isArchive = (name: string): boolean => name.endsWith(ENTRIES) || (existsSync(name) && statSync(name).isDirectory())
+export const isArchive = (name: string): boolean => ENDING.test(name) || (existsSync(name) && statSync(name).isDirectory())
 
-/** Files of the log. Files of events and parts have no chain: their hashes stand in the log. */
+/**
+ * Files of entries, also where another file of the part is named. Files of events and parts have no
+ * chain: their hashes stand in the log.
+ */
 function namesIn(name: string): string[] {
-  if (name.endsWith(ENTRIES)) return [name]
+  if (ENDING.test(name)) return [name.replace(ENDING, ENTRIES)]
   const all = readdirSync(name, { recursive: true, encoding: 'utf8' }).map((one) => join(name, one))
   const isOfLog = (one: string) => existsSync(chainOf(one)) || /(?:^|[\\/])log[\\/]day=/.test(one)
   return all.filter((one) => one.endsWith(ENTRIES) && isOfLog(one)).toSorted()
@@ -177,7 +182,7 @@ function archiveFiles(name: string): ArchiveFiles {
 export async function verifyArchive({ print }: Session, given: readonly string[], keys: string | undefined): Promise<ExitOutcome> {
   const { checkArchive, gapsIn } = await import('../../../src/features/receipts/verify-archive.ts')
   const trusted = keys === undefined ? null : readKeys(keys)
-  const names = given.flatMap(namesIn)
+  const names = Array.from(new Set(given.flatMap(namesIn)))
   if (names.length === 0) throw new CliError(`${given.join(', ')} has no files of a log (log/day=…/….jsonl.gz).`)
   const checks = names.map((name) => ({ name, ...checkArchive(archiveFiles(name), trusted) }))
   const files = checks.flatMap(({ checked }) => (checked ? [checked] : []))

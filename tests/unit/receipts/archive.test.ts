@@ -163,6 +163,9 @@ describe('files on a disk', () => {
     const { ok, exit, files: found, lines } = await verified(folder)
     expect([ok, exit, found.length, lines]).toEqual([true, undefined, 2, files.map((name) => expect.stringContaining(`✓ ${name}`))])
     expect(await verified(files[1]!)).toMatchObject({ ok: true })
+    const parts = ['.jsonl.gz', '.chain.json', '.parquet'].map((ending) => files[1]!.replace('.jsonl.gz', ending))
+    expect(parts.map(isArchive)).toEqual([true, true, true])
+    expect(await verified(...parts)).toMatchObject({ ok: true, files: [{ name: files[1] }] })
   })
 
   test('are refused if one was taken away, or the chain of one', async () => {
