@@ -274,9 +274,22 @@ export async function consumeEvents(batch: MessageBatch, env: Env, accept_ms = A
 /** A message that names no batch is of another Worker, whose events nobody has judged. */
 function readWhole({ body: sent, timestamp }: Message): { body: QueueMessage | null; refused: readonly RefusedEvent[] } {
   const body = readMessage(sent)
-  if (!body || body.batch !== undefined) return { body, refused: [] }
-  const { events, refused } = completed(body.events, timestamp.getTime())
-  return { body: { ...body, events }, refused }
+  if (body?.batch !== undefined) return { body, refused: [] }
+  const read = body ? { body, refused: [] } : readPart(sent)
+  if (!read.body) return read
+  const { events, refused } = completed(read.body.events, timestamp.getTime())
+  return { body: { ...read.body, events }, refused: [...refused, ...read.refused] }
+}
+
+/** Reads a message in which some events lack a name: they keep back no other one. */
+function readPart(sent: unknown): { body: QueueMessage | null; refused: readonly RefusedEvent[] } {
+  const none = { body: null, refused: [] }
+  if (!isFields(sent) || !Array.isArray(sent['events'])) return none
+  const [named, others] = [new Set<unknown>(), new Set<unknown>()]
+  for (const event of sent['events'] as unknown[]) (readMessage({ ...sent, events: [event] }) ? named : others).add(event)
+  const body = named.size > 0 && sent['batch'] === undefined ? readMessage({ ...sent, events: [...named] }) : null
+  if (!body) return none
+  return { body, refused: Array.from(others, (event) => ({ event: event as Event, error: MALFORMED })) }
 }
 
 const partsOf = (message: Message, { events, attempts = 0, batch }: QueueMessage): ScopePart[] =>
@@ -309,7 +322,11 @@ async function settle(env: Env, { message, body, refused, returned }: Settling):
 }
 
 const lettersOf = (refused: readonly RefusedEvent[], { id, attempts }: Message): DeadLetterRow[] =>
-  refused.flatMap(({ event, error }) => deadLettersOf([event], { id, attempts, body: event }, error))
+  refused.flatMap(({ event, error }, nth) => {
+    // An event without a name becomes a letter of no scope, as an unreadable message does.
+    const named = error === MALFORMED ? [] : [event]
+    return deadLettersOf(named, { id: `${id}:${nth}`, attempts, body: event }, error)
+  })
 
 /** Keeps the sweep from resending events that the queue will redeliver. */
 async function postpone(env: Env, returned: readonly Returned[]): Promise<void> {

@@ -92,6 +92,25 @@ describe('the consumer', () => {
     expect((await stubOf(scope).state()).counters).toMatchObject({ accepted: 2 })
   })
 
+  test('an event without a name keeps back no other one of its message, and is a letter of its own', async () => {
+    const [scope, other] = [freshScope(), freshScope()]
+    const nameless = [{ scope, type: 'note', text: 'no id' }, null, { id: 'x', type: 'note', text: 'no scope' }]
+    const events = [
+      { id: 'a', scope, type: 'note', text: 'a' },
+      ...nameless,
+      { id: 'no-time', scope, type: 'note', text: 'a', timestamp: 'yesterday' },
+      { id: 'b', scope: other, type: 'note', text: 'b' },
+    ]
+    const result = await deliver('reflex-events', [{ events, sender: 'meter-7' }])
+    expect([result.explicitAcks.length, result.retryMessages.length]).toEqual([1, 0])
+    expect((await stubOf(scope).event('a'))?.event.meta.sender).toBe('meter-7')
+    expect(await stubOf(other).event('b')).toMatchObject({ event: { id: 'b' } })
+    const { results } = await env.DB.prepare('SELECT payload FROM dead_letters WHERE scope IS NULL').all<{ payload: string }>()
+    expect(results.map(({ payload }) => JSON.parse(payload) as unknown)).toEqual(expect.arrayContaining(nameless))
+    expect(results).toHaveLength(nameless.length)
+    expect((await letters(scope)).map(({ event_id }) => event_id)).toEqual(['no-time'])
+  })
+
   test('a message of another Worker that the queue gave up on is completed when its letter is retried', async () => {
     const scope = freshScope()
     await deliver('reflex-dead-letters', [{ scope, events: [{ id: 'short', scope, type: 'note', text: 'a' }], sender: 'meter-7' }], 6)
