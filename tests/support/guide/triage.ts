@@ -20,7 +20,7 @@ export const triage = defineAgent({
       input: z.object({ id: z.string(), label: z.string() }),
       idempotence_key: ({ id, label }) => `${id}:${label}`,
       async execute({ id, label }, { env, fetch, signal }) {
-        if (!env.ISSUES_URL) return { labelled: false, reason: 'ISSUES_URL is not set' }
+        if (!env.ISSUES_URL) throw new Error('ISSUES_URL is not set')
         const body = JSON.stringify({ label })
         const answer = await fetch(`${env.ISSUES_URL}/${id}`, { method: 'POST', body, signal })
         return { labelled: answer.ok }

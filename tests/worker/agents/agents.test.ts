@@ -65,10 +65,11 @@ describe('the agents of the guides', () => {
   test('that of docs/agents.md sees its own events, filtered', async () => {
     const scope = freshScope('github')
     const issues = ['opened', 'closed'].map((action) => made(scope, { type: 'github.issue', action, title: 'the site is down' }))
+    await stubOf(scope).configure({ max_attempts: 1 }, 'test')
     const settled = await sendAndSettle(stubOf(scope), ...issues)
-    expect(settled).toMatchObject([{ outcome: { by: 'turn', result: { urgent: 1 } } }, { status: 'ignored' }])
-    const unset = { tool: 'label', output: { labelled: false, reason: 'ISSUES_URL is not set' } }
-    expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([unset])
+    const error = expect.stringContaining('ISSUES_URL is not set')
+    expect(settled).toMatchObject([{ status: 'dead_lettered', error }, { status: 'ignored' }])
+    expect(await entriesOf(stubOf(scope), 'effect-ended')).toMatchObject([{ tool: 'label', status: 'failed', error }])
   })
 })
 
