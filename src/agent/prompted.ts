@@ -81,7 +81,7 @@ async function neededTools({ events }: DecisionContext, { settings, model, tools
   return named.safeParse(jsonValue(listIn(text))).data ?? []
 }
 
-/** The most that a prompt shows. A turn takes no more: its model sees all that it decides. */
+/** The most that a prompt shows. A turn takes no more, beside one event that is larger. */
 const PROMPT = { events: 50, bytes: 20_000 }
 
 /**
@@ -105,7 +105,7 @@ export const prompted = defineAgent({
       { role: 'assistant' as const, content: reply },
     ])
     if (deps.settings.plan_first) deps.needs(await neededTools(context, deps))
-    const { events = PROMPT.events, bytes = PROMPT.bytes } = deps.settings.turn_limit ?? {}
+    const { events, bytes } = deps.settings.turn_limit ?? PROMPT
     const prompt = context.summarize({ max_events: events, max_chars: bytes })
     const messages = [...past, { role: 'user' as const, content: prompt }]
     const { last: text } = await streamAnswer(deps, { instructions, messages, events: Math.min(context.events.length, events) })

@@ -252,8 +252,11 @@ export const deadLetter = z
   })
   .meta({ id: 'DeadLetter' })
 
-/** `interrupts`: how many turns in a row were interrupted before it. */
-export type InFlight = { turn_id: string; interrupts: number }
+/**
+ * `interrupts`: how many turns in a row were interrupted before it. `full`: it can consider no more
+ * events (`turn_limit`), so others wait for the next one.
+ */
+export type InFlight = { turn_id: string; interrupts: number; full?: true }
 /**
  * The fate of an event that waits for a turn. `dropped`: it joins the context without one. `waits`:
  * for the turn in flight. `debounced`: for a quiet time. `starts`: a turn starts, or soon will.

@@ -307,7 +307,7 @@ export function arrivalOf({ perceived, acted }: Pick<ReactionDecision, 'perceive
   if (!in_flight) return typeof overlap === 'string' || urgent ? 'starts' : 'debounced'
   if (urgent) return 'waits'
   if (overlap === 'drop') return 'dropped'
-  return overlap === 'interrupt' && in_flight.interrupts < MOST_INTERRUPTS ? 'interrupts' : 'waits'
+  return overlap === 'interrupt' && !in_flight.full && in_flight.interrupts < MOST_INTERRUPTS ? 'interrupts' : 'waits'
 }
 
 /** Why no turn will consider an event; null if one may. */

@@ -133,15 +133,13 @@ const fields = {
     200,
   ),
   turn_limit: setting(
-    z
-      .strictObject({
-        events: z.int().min(1).max(10_000).describe('Maximum number of events.'),
-        bytes: z.int().min(1000).max(limits.context_bytes).describe('Maximum size of the events together. One event may be larger.'),
-      })
-      .partial(),
-    'What one turn considers at most, the oldest events first. The others wait for the next turn, which starts at once. ' +
+    z.strictObject({
+      events: z.int().min(1).max(10_000).describe('Maximum number of events.'),
+      bytes: z.int().min(1000).max(limits.context_bytes).describe('Maximum size of the events together. One event may be larger.'),
+    }),
+    'What one turn considers at most, the oldest events first. It does not see the others that wait: they have the next turns. ' +
       'Set it to what one prompt can show, and one model can do. Unset: `context_limit` events.',
-    { events: 20 },
+    { events: 20, bytes: 50_000 },
   ),
   inbox_limit: setting(
     z.int().min(1).max(1_000_000),

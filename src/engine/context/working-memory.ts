@@ -145,11 +145,11 @@ export class WorkingMemory {
 
   /**
    * Copies the context for one turn, isolated from later events; it reads the time from `now`.
-   * `more`: later events are left for another turn, and are not in this view.
+   * `others` says whether events that have turns of their own are in it.
    */
-  view(claimed: readonly Claimed[], more: boolean, now: () => number): SeenContext {
-    const whole = !more && this.#count <= this.#seqs.length
-    const { events, seqs } = whole ? { events: this.#live.events, seqs: this.#seqs } : this.#shown(claimed)
+  view(claimed: readonly Claimed[], others: boolean, now: () => number): SeenContext {
+    const all = { events: this.#live.events, seqs: this.#seqs }
+    const { events, seqs } = !others ? this.#decided(claimed) : this.#isWhole ? all : this.#shown(claimed)
     const scratch = structuredClone(this.#live.scratch)
     const { created_at, last_action_at } = this.#live
     const context = new DecisionContext({ scope: this.#scope, events: [...events], scratch, created_at, last_action_at, now })
@@ -256,6 +256,18 @@ export class WorkingMemory {
     return new DecisionContext({ scope: this.#scope, events, scratch, created_at: this.#created_at, last_action_at, now: this.#now })
   }
 
+  /** All events of the context are in memory. */
+  get #isWhole(): boolean {
+    return this.#count <= this.#seqs.length
+  }
+
+  /** The events that a turn claimed, and earlier ones that have an outcome. */
+  #decided(claimed: readonly Claimed[]): { events: Event[]; seqs: number[] } {
+    const { events, seqs } = this.#shown(claimed)
+    const seen = new Set([...this.#rows.ended(claimed.at(-1)?.seq ?? 0, this.#limit), ...claimed.map(({ seq }) => seq)])
+    return { events: events.filter((_, index) => seen.has(seqs[index] ?? 0)), seqs: seqs.filter((seq) => seen.has(seq)) }
+  }
+
   /**
    * Selects the events a turn sees during a backlog: all it considers, and as many earlier ones as
    * fit.
@@ -270,8 +282,8 @@ export class WorkingMemory {
   /** The newest events up to `last`, from disk only if a backlog evicted them from memory. */
   #before(last: number): { seq: number; event: Event }[] {
     const end = this.#seqs.findLastIndex((seq) => seq <= last) + 1
-    if (end < this.#limit) return this.#rows.newest(this.#limit, last, limits.context_bytes)
-    const first = end - this.#limit
+    if (end < this.#limit && !this.#isWhole) return this.#rows.newest(this.#limit, last, limits.context_bytes)
+    const first = Math.max(0, end - this.#limit)
     const { events } = this.#live
     return this.#seqs.slice(first, end).flatMap((seq, index) => {
       const event = events[first + index]

@@ -65,6 +65,12 @@ export class ContextRows {
     return this.#ended('true', limit)
   }
 
+  /** The newest events up to place `last` that have an outcome, at most `limit`. */
+  ended(last: number, limit: number): number[] {
+    const sql = `SELECT seq FROM events WHERE in_context = 1 AND seq BETWEEN ?1 AND ?2 AND ${ENDED} ORDER BY seq DESC LIMIT ?3`
+    return this.#database.all<{ seq: number }>(sql, this.#floor, last, limit).map(({ seq }) => seq)
+  }
+
   /** The events that have an outcome and were accepted before `before`, in ms. */
   before(before: number): number[] {
     return this.#ended('accepted_at < ?3', -1, before)

@@ -147,13 +147,11 @@ export class Inbox {
   }
 
   /** The events that a turn takes from memory, as `dueForTurn` reads them; null if none wait. */
-  heldForTurn(most: TurnLimit): Due | null {
+  heldForTurn(most: TurnLimit): DueEvent[] | null {
     if (!this.#held) return null
     const waiting = this.#held.rows.filter(({ status, in_context }) => status === 'pending' && in_context)
     const sized = waiting.slice(0, most.events).map(({ stored: { text, ...stored } }) => ({ ...stored, bytes: byteLength(text) }))
-    const some = fitting(sized, most.bytes)
-    const events = some.map(({ seq, event, attempts }) => ({ seq, event, attempts: attempts + 1, earlier_turns: [] }))
-    return { events, more: waiting.length > events.length }
+    return fitting(sized, most.bytes).map(({ seq, event, attempts }) => ({ seq, event, attempts: attempts + 1, earlier_turns: [] }))
   }
 
   /** Updates stored events with the filters' results. */
@@ -427,8 +425,6 @@ function fitting<Row extends { bytes: number }>(rows: readonly Row[], most: numb
 type Remembered = { find: (seq: number) => Event | undefined }
 /** An event that waits for a turn, and the turns that considered it without success. */
 export type DueEvent = Claimed & { earlier_turns: string[] }
-/** The events of the next turn. `more`: others are left for the turn after it. */
-export type Due = { events: DueEvent[]; more: boolean }
 /** The most that one turn considers. */
 export type TurnLimit = { events: number; bytes: number }
 /** `parked`: the reason for waiting until `due_at`, at most `most_ms` in total. */
@@ -450,22 +446,21 @@ export class TurnRows {
   }
 
   /**
-   * Selects the oldest due events that wait for a turn, up to `limit` and a size that the context
-   * can show. Reads only events that the memory lacks. Their `attempts` include the turn's.
+   * Selects the oldest due events that wait for a turn, at most `most` of them. Reads only events
+   * that the memory lacks. Their `attempts` include the turn's.
    */
-  dueForTurn(now: number, { most, memory }: { most: TurnLimit; memory: Remembered }): Due {
+  dueForTurn(now: number, { most, memory }: { most: TurnLimit; memory: Remembered }): DueEvent[] {
     const sql = `SELECT seq, attempts, turns, octet_length(payload) AS bytes FROM events
       WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT ?`
-    const due = this.#database.all<{ seq: number; attempts: number; turns: string | null; bytes: number }>(sql, now, most.events + 1)
-    const rows = fitting(due.slice(0, most.events), most.bytes)
+    const due = this.#database.all<{ seq: number; attempts: number; turns: string | null; bytes: number }>(sql, now, most.events)
+    const rows = fitting(due, most.bytes)
     const read = this.#read(rows.map(({ seq }) => seq).filter((seq) => !memory.find(seq)))
-    const events = rows.map(({ seq, attempts, turns }) => ({
+    return rows.map(({ seq, attempts, turns }) => ({
       seq,
       attempts: attempts + 1,
       event: memory.find(seq) ?? (JSON.parse(read.get(seq) ?? '') as Event),
       earlier_turns: turns === null ? [] : (JSON.parse(turns) as string[]),
     }))
-    return { events, more: due.length > events.length }
   }
 
   /** Claims pending events for a turn. */

@@ -31,7 +31,11 @@ export class Pull {
 
   /** Nobody can acknowledge what a key holds that has ended: other consumers get it. */
   end(keys: ReadonlySet<string>): void {
-    for (const key_id of keys) this.#parts.unit((unit) => this.giveBack(unit, key_id, 'the key of the claim was deleted or has expired'))
+    const why = 'the key of the claim was deleted or has expired'
+    for (const key_id of keys)
+      this.#parts.unit((unit) => {
+        if (this.giveBack(unit, key_id, why) > 0) unit.wakeBy(unit.now)
+      })
   }
 
   /** Claims as many events as fit one answer. A repeated `claim_id` gets the same events again. */

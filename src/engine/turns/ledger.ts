@@ -6,7 +6,7 @@ import { toRanges } from '../../traces/ranges.ts'
 import { together, type GuardedWork } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
 import type { ScopeFeature } from '../feature.ts'
-import type { Claimed, Due, DueEvent, Inbox, TurnLimit, TurnRows } from '../inbox/inbox.ts'
+import type { Claimed, DueEvent, Inbox, TurnLimit, TurnRows } from '../inbox/inbox.ts'
 import type { Unit, Deferred } from '../../kernel/unit.ts'
 import type { Budget, ModelOutage } from './model-access.ts'
 import { type Turn, keep, nothingYet, noUsage, type Readings, type TurnRecord } from './turn.ts'
@@ -183,6 +183,7 @@ export const HEARTBEAT_MS = 20_000
 const MOST_INTERRUPTIONS = 10
 
 export type ClaimParts = Reflexes & {
+  inbox: Inbox
   rows: TurnRows
   settlement: Settlement
   effects: EffectLane
@@ -208,9 +209,8 @@ export class TurnClaims {
   /** Claims the due events for a turn; null if there are none. */
   claim(): Turn | null {
     const { inbox, settings } = this.#parts
-    const { context_limit, turn_limit } = settings()
-    const events = Math.min(context_limit, turn_limit?.events ?? context_limit)
-    const most = { events, bytes: turn_limit?.bytes ?? limits.context_bytes }
+    const { context_limit, turn_limit = { events: context_limit, bytes: limits.context_bytes } } = settings()
+    const most = { ...turn_limit, events: Math.min(context_limit, turn_limit.events) }
     const turn = this.#turnOn(inbox.heldForTurn(most) ?? this.#due(most))
     if (!turn) return null
     this.#write = (unit) => this.#hold(unit, turn)
@@ -314,13 +314,13 @@ export class TurnClaims {
     }, work)
   }
 
-  #due(most: TurnLimit): Due {
+  #due(most: TurnLimit): DueEvent[] {
     const { rows, memory, now } = this.#parts
     return rows.dueForTurn(now(), { most, memory })
   }
 
-  #turnOn({ events: due, more }: Due): Turn | null {
-    const { memory, log, agent, now } = this.#parts
+  #turnOn(due: DueEvent[]): Turn | null {
+    const { memory, log, agent, now, inbox, settings } = this.#parts
     const earlier_turns = Array.from(new Set(due.flatMap((one) => one.earlier_turns)))
     const claimed = this.#withoutUnsafe(due, earlier_turns)
     if (claimed.length === 0) return null
@@ -336,7 +336,10 @@ export class TurnClaims {
       keep(readings.clock, at - since)
       return at
     }
-    const seen = memory.view(claimed, more, read)
+    const { turn_limit } = settings()
+    const isAlone = turn_limit !== undefined && inbox.open > claimed.length
+    const full = isAlone || (turn_limit !== undefined && claimed.length >= turn_limit.events)
+    const seen = memory.view(claimed, !isAlone, read)
     log.masks.mayQuote(head.trace_id, seen.context.events)
     const controller = new AbortController()
     const attempts = Math.max(...claimed.map((stored) => stored.attempts))
@@ -365,6 +368,7 @@ export class TurnClaims {
       claimed,
       earlier_turns,
       ...(done.length > 0 && { done }),
+      ...(full && { full }),
       seen,
       signal: controller.signal,
       stop: (reason: Error) => controller.abort(reason),

@@ -61,7 +61,8 @@ export class Turns {
   }
 
   get inFlight(): InFlight | null {
-    return this.#current && { turn_id: this.#current.turn_id, interrupts: this.#interrupts }
+    const { turn_id, full } = this.#current ?? {}
+    return turn_id === undefined ? null : { turn_id, interrupts: this.#interrupts, ...(full && { full }) }
   }
 
   /** True if a turn is running or about to start. */
@@ -128,7 +129,7 @@ export class Turns {
 
   /** `urgent`: for a reflex, ignoring the debounce. `interrupts`: as the overlap policy decided. */
   arrived({ urgent, interrupts }: { urgent: boolean; interrupts: boolean }): void {
-    if (interrupts && this.#current) this.#interruptNow(this.#current)
+    if (interrupts && this.#current && !this.#current.full) this.#interruptNow(this.#current)
     if (urgent) this.#urgent = true
     this.consider()
   }
@@ -161,10 +162,13 @@ export class Turns {
 
   #start(): void {
     this.#scheduled = false
+    const urgent = this.#urgent
     this.#urgent = false
     if (this.#current || this.#parts.settings().paused) return
     if (this.#parts.guard.careful('turn')) return inBackground(this.#startOne())
     const turn = this.#claims.claim()
+    // The urgent event may be one that the turn has left to the next.
+    this.#urgent = urgent && turn?.full === true
     if (turn) this.#begin(turn)
     else this.#parts.alarm.rearm()
   }

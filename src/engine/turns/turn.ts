@@ -36,6 +36,8 @@ export type Turn = {
   now: () => number
   /** The tools that it named before it read anything; null if it named none. */
   needed: ReadonlySet<string> | null
+  /** Others would not fit, or are waiting already. */
+  full?: true
   failed_calls: FailedCall[]
   failed_runs: FailedRun[]
   model: ModelWitness

@@ -18,11 +18,12 @@ test('ships an order once, although its event arrives twice', async () => {
   expect(ended.filter(({ status }) => status === 'ok')).toMatchObject([{ tool: 'ship', input: { order: 'A-1001', item: 'chair' } }])
 })
 
-test('keeps orders until it knows a warehouse', async () => {
-  const before = await testScope(worker.Scope.agents, { scope: 'orders/us' })
-  expect(await before.send({ ...order, order: 'A-1' })).toMatchObject({ status: 'completed' })
-  expect(await before.calls()).toEqual([])
-  expect(await before.context()).toMatchObject({ events: [{ order: 'A-1' }] })
+test('keeps orders as dead letters until it knows a warehouse', async () => {
+  const scope = await testScope(worker.Scope.agents, { scope: 'orders/us', settings: { max_attempts: 1 } })
+  expect(await scope.send({ ...order, order: 'A-1' })).toMatchObject({
+    status: 'dead_lettered',
+    error: expect.stringContaining('WAREHOUSE_URL'),
+  })
 })
 
 test('refuses an order without an item', async () => {

@@ -220,6 +220,15 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(taught, event)).toMatchObject([{ action_type: 'reply', content: 'Hello Cem, order 4711 is on its way.' }])
   })
 
+  test('give no reply whose words are masked in the log', () => {
+    const taught = history(60, (index) => [
+      { type: 'message', text: `question ${index}` },
+      reply(index % 2 === 0 ? '[redacted]' : `answer ${index}`),
+    ])
+    const { refused } = learnReflexes(taught)
+    expect(refused).toContainEqual(expect.objectContaining({ reason: expect.stringContaining('is masked in the log'), episodes: 60 }))
+  })
+
   test('reply in the words that are always the same, also where others are answered freely', async () => {
     const asked = (index: number) =>
       [`where is order ${10_000 + index}`, 'when are you open', 'which of the two is nicer', `track ${10_000 + index} please`][index % 4] ??

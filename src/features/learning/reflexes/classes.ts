@@ -223,7 +223,7 @@ function* split(decision: string, members: readonly Member[], into: Into, made: 
     }
     const kinds = isWords(name) ? yield* kindsBy(members, (other) => !isWords(other) && !templates.has(other)) : []
     const wordings = isWords(name) && kinds.length < 2 ? yield* wordingsAt(members, name) : []
-    if (wordings.length > 0) {
+    if (wordings.length > 1 || (wordings[0]?.own.length ?? members.length) < members.length) {
       for (const { own, said } of wordings)
         yield* split(decision, membersAt(members, own), into, { ...made, [keyName(members[0], name)]: said })
       const said = new Set(wordings.flatMap(({ own }) => own))
@@ -484,6 +484,7 @@ const LEAST_SAID = 3
 function* wordingsAt(members: readonly Member[], name: string): Steps<Wording[]> {
   const wanted = { least: LEAST_DECISIONS, saidBy: saidBy(members, name) }
   const texts = textsAt(members, name)
+  if (texts.some(isMask)) return []
   if (placeOf(name) > 0) return yield* wordingsOf(texts, wanted)
   return members[0]?.acts.length === 1 ? yield* frequentOf(texts, wanted) : []
 }

@@ -8,7 +8,7 @@ import { valueAt } from './facts/condition.ts'
 import { wordsOf } from '../../../base/words-of.ts'
 import { unpackScorer } from './scorer/pack.ts'
 import { namedPieces, type PieceName } from './scorer/pieces.ts'
-import { nameOfPath } from './scorer/tree-words.ts'
+import { earlierWords, nameOfPath } from './scorer/tree-words.ts'
 
 const MOST_SPOKE = 8
 const LONGEST = 300
@@ -149,9 +149,7 @@ const [CHANGE, EARLIER] = [
   new RegExp(String.raw`difference\((${PATH}|earlier\([^()]*\)), (${PATH}|earlier\([^()]*\))\)`, 'g'),
   /earlier\(context, \[([^\]]*)\], \[([^\]]*)\]\)/g,
 ]
-const namesIn = (code: string): string => nameOfPath(Array.from(code.matchAll(/'([^']*)'/g), ([, name = '']) => unquoted(name)))
-const earlierWords = (key: string, path: string): string =>
-  `${namesIn(path)} of the last event${key === '' ? '' : ` with the same ${namesIn(key)}`}`
+const namesIn = (code: string): string[] => Array.from(code.matchAll(/'([^']*)'/g), ([, name = '']) => unquoted(name))
 
 /** The functions of learned code in words. */
 const saidOf = (code: string): string =>
@@ -169,7 +167,7 @@ const saidOf = (code: string): string =>
         `${path} ${not ? 'does not ' : ''}${first ? 'begin' : 'say'}${not ? '' : 's'}${first ? ' with' : ''} '${words}'`,
     )
     .replaceAll(CHANGE, '$1 minus $2')
-    .replaceAll(EARLIER, (_, key: string, path: string) => earlierWords(key, path))
+    .replaceAll(EARLIER, (_, key: string, path: string) => earlierWords({ key: namesIn(key), path: namesIn(path) }))
     .replaceAll('typeBefore(context)', 'the type of the last event of another type')
 
 /** Code as people read it. */

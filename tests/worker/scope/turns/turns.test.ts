@@ -201,9 +201,9 @@ describe('a turn', () => {
   })
 
   test.each([
-    ['events', { events: 10 }, 'x', 10],
-    ['bytes', { bytes: 5000 }, 'x'.repeat(900), 4],
-    ['one event at least', { bytes: 1000 }, 'x'.repeat(2000), 1],
+    ['events', { events: 10, bytes: 1_000_000 }, 'x', 10],
+    ['bytes', { events: 1000, bytes: 5000 }, 'x'.repeat(900), 4],
+    ['one event at least', { events: 1000, bytes: 1000 }, 'x'.repeat(2000), 1],
   ])(
     'considers, and sees, no more than its limit of %s: the others have turns of their own, in order',
     async (_, turn_limit, filler, most) => {
@@ -226,6 +226,48 @@ describe('a turn', () => {
       expect(body).toMatchObject({ equivalent: true, changed: 0, unknown: 0, events: 23 })
     },
   )
+
+  test('does not see events that wait for a retry, where it has a limit: each is in one turn that ends well', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ turn_limit: { events: 5, bytes: 100_000 }, retry: { backoff_ms: 1 } }, 'test')
+    const [failed, seen] = [new Set<string>(), [] as string[][]]
+    behaviours.set(scope, async ({ events }) => {
+      const texts = events.map(textOf)
+      const isNew = texts.some((text) => !failed.has(text))
+      for (const text of texts) failed.add(text)
+      if (isNew) throw new Error('the first time')
+      seen.push(texts)
+      return { seen: texts.length }
+    })
+    const texts = Array.from({ length: 15 }, (_each, index) => `${index}`)
+    const ids = await send(stub, ...texts.map((text) => note(scope, text)))
+    await until(async () => {
+      await hurry(stub)
+      return (await stub.outcomes(ids, 1000)).settled
+    }, 'all events have outcomes')
+    expect(seen.flat().toSorted()).toEqual(texts.toSorted())
+    expect(Math.max(...seen.map(({ length }) => length))).toBeLessThanOrEqual(5)
+  })
+
+  test('is not interrupted for an event that its successor could not take either', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await stub.configure({ turn_limit: { events: 2, bytes: 100_000 }, overlap: 'interrupt' }, 'test')
+    const gate = Promise.withResolvers<void>()
+    behaviours.set(scope, async ({ events }) => {
+      await gate.promise
+      return { seen: events.length }
+    })
+    const first = await send(stub, note(scope, 'a'), note(scope, 'b'))
+    const next = await send(stub, note(scope, 'c'))
+    gate.resolve()
+    expect(await stub.outcomes([...first, ...next], 10_000)).toMatchObject({ settled: true })
+    expect((await entriesOf(stub, 'turn-ended')).map(({ status, result }) => ({ status, result }))).toEqual([
+      { status: 'result', result: { seen: 2 } },
+      { status: 'result', result: { seen: 1 } },
+    ])
+  })
 
   test('that hangs is aborted at its timeout, and can have no effect any more', async () => {
     const scope = freshScope()

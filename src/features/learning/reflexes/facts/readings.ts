@@ -92,7 +92,7 @@ const LONGEST_KEY = 64
 type Earlier = { key: Path; path: Path }
 
 export const earlierPath = ({ key, path }: Earlier): Path => [EARLIER, String(key.length), ...key, ...path]
-const keyIn = ([count, ...names]: Path): Earlier => ({ key: names.slice(0, Number(count)), path: names.slice(Number(count)) })
+export const keyIn = ([count, ...names]: Path): Earlier => ({ key: names.slice(0, Number(count)), path: names.slice(Number(count)) })
 
 function earlierAt({ event, recent_events }: Saw, { key, path }: Earlier): unknown {
   const said = partAt(event, key)

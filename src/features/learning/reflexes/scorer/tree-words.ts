@@ -1,5 +1,5 @@
 import { type ContextPath, REPEATS } from '../facts/condition.ts'
-import { EARLIER, isReading } from '../facts/readings.ts'
+import { EARLIER, isReading, keyIn } from '../facts/readings.ts'
 import { quote } from '../facts/text.ts'
 import type { TreeNode, TreeTest } from './grow.ts'
 import { isCategory, type NumberSource, type TreeColumn } from './numbers.ts'
@@ -84,15 +84,13 @@ export function nameOfSource(source: NumberSource): string {
 
 const READ_AS: Readonly<Record<string, string>> = { sum: 'sum of ', most: 'most of ', least: 'least of ' }
 
-function earlierWords([count, ...names]: ContextPath): string {
-  const [key, path] = [names.slice(0, Number(count)), names.slice(Number(count))]
-  return `${nameOfPath(path)} of the last event${key.length > 0 ? ` with the same ${nameOfPath(key)}` : ''}`
-}
+export const earlierWords = ({ key, path }: ReturnType<typeof keyIn>): string =>
+  `${nameOfPath(path)} of the last event${key.length > 0 ? ` with the same ${nameOfPath(key)}` : ''}`
 
 export function nameOfPath(path: ContextPath): string {
   const [first = '', ...rest] = path
   if (first === 'before') return 'type of the last event of another type'
-  if (first === EARLIER) return earlierWords(rest)
+  if (first === EARLIER) return earlierWords(keyIn(rest))
   if (isReading(path)) return `${READ_AS[first] ?? ''}${nameOfPath(rest)}`
   const name = (first === 'event' ? rest : first === REPEATS ? ['repeats', ...rest] : path).join('.')
   return /^[A-Za-z_]\w*(?:\.\w+)*$/.test(name) ? name : quote(name)
