@@ -8,13 +8,16 @@ export function moveClockTo(time: number): void {
   ahead_ms = Math.max(ahead_ms, time - RealDate.now())
 }
 
-/** Only while no object has stored a time. */
+/**
+ * Only while no object has stored a time. Agents, tools and Reflex's own modules read the clock by
+ * `Date`, so it is replaced for all, and again after a test that gave the runtime its own back.
+ */
 export function resetClock(): void {
   ahead_ms = 0
+  globalThis.Date = TestDate
 }
 
-// Agents, tools and Reflex's own modules read the clock by `Date`, so it is replaced for all.
-globalThis.Date = new Proxy(RealDate, {
+const TestDate = new Proxy(RealDate, {
   construct: (target, given: unknown[], as) => Reflect.construct(target, given.length === 0 ? [now()] : given, as),
   apply: () => new RealDate(now()).toString(),
   get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),

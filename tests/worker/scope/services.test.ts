@@ -23,6 +23,7 @@ import {
   until,
 } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
+import { resetClock } from '../../../testing/clock.ts'
 
 const inD1 = async (id: string) =>
   (await env.DB.prepare('SELECT status, attempts, error, revision FROM events WHERE id = ?').bind(id).first()) ??
@@ -408,6 +409,16 @@ describe('a clock that was ahead', () => {
     await stub.state()
     await runAlarm(stub)
     expect(await entriesOf(stub, 'clock-corrected')).toHaveLength(1)
+  })
+
+  test('is the one that a scope reads, also where a file of tests before this one faked dates', () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    vi.useRealTimers()
+    resetClock()
+    const { now } = Date
+    const time = vi.spyOn(Date, 'now').mockReturnValue(5)
+    expect(now()).toBe(5)
+    time.mockRestore()
   })
 
   test('holds up no timer either where an event comes before the alarm', async () => {
