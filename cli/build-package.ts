@@ -48,9 +48,9 @@ function isEmpty(file: string): boolean {
   return readFileSync(path.join(dist, file), 'utf8').trim() === 'export {};'
 }
 
-/** True for what runs a scope, whose names no entry exports: editors show nobody its comments. */
+/** True for folders whose names no entry exports: editors show nobody their comments. */
 function isInner(file: string): boolean {
-  return /^src\/(?:engine|kernel|store|traces)\//.test(file)
+  return /^src\/(?:base|engine|expressions|http|kernel|store|traces)\//.test(file)
 }
 
 function withoutComments(text: string): string {
