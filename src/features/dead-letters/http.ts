@@ -68,8 +68,10 @@ async function runJob(deployed: Deployed, id: string, budget_ms = BUDGET_MS): Pr
     const job = await findJob(db, id)
     if (!job || job.ended_at !== null) return letters
     if (await isKeyEnded(deployed.env, job)) {
-      const { before, done, total, leased_until } = job
-      await updateJob(db, id, { before, done, failed: Math.max(0, total - done), error: KEY_ENDED, ended_at: Date.now(), leased_until })
+      const { before, done, total, leased_until, patterns } = job
+      const left = await countMatching(db, { ...job.which, patterns, before })
+      const failed = Math.min(job.failed + left, total - done)
+      await updateJob(db, id, { before, done, failed, error: KEY_ENDED, ended_at: Date.now(), leased_until })
       return letters
     }
     const { items, more } = await listDeadLetters(db, { ...job.which, patterns: job.patterns, before: job.before, limit: PAGE })
