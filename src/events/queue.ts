@@ -273,16 +273,16 @@ export async function consumeEvents(batch: MessageBatch, env: Env, accept_ms = A
 
 /** A message that names no batch is of another Worker, whose events nobody has judged. */
 function readWhole({ body: sent, timestamp }: Message): { body: QueueMessage | null; refused: readonly RefusedEvent[] } {
-  const body = readMessage(sent)
-  if (body?.batch !== undefined) return { body, refused: [] }
-  const read = body ? { body, refused: [] } : readPart(sent)
-  if (!read.body) return read
+  const read = readNamed(sent)
+  if (!read.body || read.body.batch !== undefined) return read
   const { events, refused } = completed(read.body.events, timestamp.getTime())
   return { body: { ...read.body, events }, refused: [...refused, ...read.refused] }
 }
 
-/** Reads a message in which some events lack a name: they keep back no other one. */
-function readPart(sent: unknown): { body: QueueMessage | null; refused: readonly RefusedEvent[] } {
+/** Reads a message, also if some of its events lack a name: they keep back no other one. */
+function readNamed(sent: unknown): { body: QueueMessage | null; refused: readonly RefusedEvent[] } {
+  const whole = readMessage(sent)
+  if (whole) return { body: whole, refused: [] }
   const none = { body: null, refused: [] }
   if (!isFields(sent) || !Array.isArray(sent['events'])) return none
   const [named, others] = [new Set<unknown>(), new Set<unknown>()]
@@ -483,9 +483,9 @@ const returnedAs = (part: ScopePart, taken: Exclude<Taken, 'accepted'>): Returne
 })
 
 async function bury(env: Env, message: Message, error: string, given: unknown = message.body): Promise<void> {
-  const body = readMessage(given)
+  const { body, refused } = readNamed(given)
   const attempts = (body?.attempts ?? 0) + message.attempts
-  const letters = deadLettersOf(body?.events ?? [], { id: message.id, attempts, body: given }, error)
+  const letters = [...deadLettersOf(body?.events ?? [], { id: message.id, attempts, body: given }, error), ...lettersOf(refused, message)]
   if (await isBuried(env, message, letters)) message.ack()
   else message.retry({ delaySeconds: 30 })
 }

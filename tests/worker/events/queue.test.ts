@@ -111,6 +111,24 @@ describe('the consumer', () => {
     expect((await letters(scope)).map(({ event_id }) => event_id)).toEqual(['no-time'])
   })
 
+  test('an event without a name that D1 did not take is a letter of its own once the queue gives up on its message', async () => {
+    const scope = freshScope()
+    const nameless = { scope, type: 'note', text: 'no id' }
+    const events = [{ id: 'a', scope, type: 'note', text: 'a' }, nameless]
+    const DB = new Proxy(env.DB, {
+      get: () => () => {
+        throw new Error('D1 is away')
+      },
+    })
+    const tried = await deliver('reflex-events', [{ events, sender: 'meter-7' }], 1, { ...env, DB })
+    expect([tried.explicitAcks.length, tried.retryMessages.length]).toEqual([0, 1])
+    const given_up = { events: [...events, { id: 'left', scope, type: 'note', text: 'b' }], sender: 'meter-7' }
+    expect((await deliver('reflex-dead-letters', [given_up], 6)).explicitAcks).toHaveLength(1)
+    expect((await letters(scope)).map(({ event_id }) => event_id)).toContain('left')
+    const { results } = await env.DB.prepare('SELECT payload FROM dead_letters WHERE scope IS NULL').all<{ payload: string }>()
+    expect(results.map(({ payload }) => JSON.parse(payload) as unknown)).toEqual([nameless])
+  })
+
   test('a message of another Worker that the queue gave up on is completed when its letter is retried', async () => {
     const scope = freshScope()
     await deliver('reflex-dead-letters', [{ scope, events: [{ id: 'short', scope, type: 'note', text: 'a' }], sender: 'meter-7' }], 6)
