@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { explained, explaining } from '../../../src/features/learning/reflexes/explain.ts'
+import { conditionCode } from '../../../src/features/learning/reflexes/facts/condition.ts'
+import { earlierPath } from '../../../src/features/learning/reflexes/facts/readings.ts'
 import { guardWords, leadWords, whyOf } from '../../../src/features/learning/reflexes/explain-words.ts'
 import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
 import { quote } from '../../../src/features/learning/reflexes/facts/text.ts'
@@ -94,6 +96,20 @@ test('two decisions that a table leaves have different names in a sentence', () 
   )
   const other = { ...points, second: of('[{"action_type":"ignore"}]', 40) }
   expect(leadWords(other)).not.toContain('another one')
+})
+
+test.each([
+  [
+    ['event', 'level (cm)'],
+    earlierPath({ key: ["it's [x].id"], path: ['level (cm)'] }),
+    '"level (cm)" minus "level (cm)" of the last event with the same "it\'s [x].id"',
+  ],
+  [['event', 'tank', 'level'], earlierPath({ key: [], path: ['tank', 'level'] }), 'tank.level minus tank.level of the last event'],
+  [['day', 'event', 'seen at'], ['day', 'event', 'due'], 'the day of "seen at" minus the day of due'],
+  [['sum', 'event', 'lines', 'count'], ['amount', 'event', 'limit'], 'sum of lines.count minus limit'],
+])('the difference of %j and %j is "%s"', (path, minus, words) => {
+  const code = conditionCode({ condition: { is: 'at_least', path, minus, value: 5.1 }, holds: true }, new Map())
+  expect(guardWords(code, episode(1, { type: 'note' }, []).saw)).toBe(`A guard leaves the event: ${words} >= 5.1.`)
 })
 
 describe('why a table of numbers decides', () => {

@@ -145,9 +145,15 @@ const [ITEM, OF_ITEMS, NUMBER, SAYS] = [
   new RegExp(String.raw`(!?)(${PATH}) says '(?:(\^) )?([^']*)'`, 'g'),
 ]
 
-const [CHANGE, EARLIER] = [
-  new RegExp(String.raw`difference\((${PATH}|earlier\([^()]*\)), (${PATH}|earlier\([^()]*\))\)`, 'g'),
-  /earlier\(context, \[([^\]]*)\], \[([^\]]*)\]\)/g,
+const NAMES = String.raw`\[((?:'[^']*'(?:, )?)*)\]`
+const BEFORE = String.raw`earlier\(context, ${NAMES}, ${NAMES}\)`
+const OPERAND = String.raw`(?:sum of |most of |least of )?${PATH}|(?:amountIn|dayOf)\(${PATH}\)|${BEFORE.replaceAll('((?:', '(?:(?:')}`
+const [CHANGE, EARLIER, AMOUNT, DAY, WHERE] = [
+  new RegExp(String.raw`difference\((${OPERAND}), (${OPERAND})\)`, 'g'),
+  new RegExp(BEFORE, 'g'),
+  new RegExp(String.raw`amountIn\((${PATH})\)`, 'g'),
+  new RegExp(String.raw`dayOf\((${PATH})\)`, 'g'),
+  new RegExp(String.raw`'[^']*'|${PATH}`, 'g'),
 ]
 const namesIn = (code: string): string[] => Array.from(code.matchAll(/'([^']*)'/g), ([, name = '']) => unquoted(name))
 
@@ -167,12 +173,15 @@ const saidOf = (code: string): string =>
         `${path} ${not ? 'does not ' : ''}${first ? 'begin' : 'say'}${not ? '' : 's'}${first ? ' with' : ''} '${words}'`,
     )
     .replaceAll(CHANGE, '$1 minus $2')
+    .replaceAll(AMOUNT, '$1')
+    .replaceAll(DAY, 'the day of $1')
     .replaceAll(EARLIER, (_, key: string, path: string) => earlierWords({ key: namesIn(key), path: namesIn(path) }))
     .replaceAll('typeBefore(context)', 'the type of the last event of another type')
 
 /** Code as people read it. */
 function readable(code: string): string {
-  const parts = saidOf(code).split(/('[^']*')/)
+  const said = saidOf(code).replaceAll(WHERE, (part) => (part.startsWith("'") ? part : nameOfPath(pathIn(part))))
+  const parts = said.split(/('[^']*')/)
   const words = parts.map((part) =>
     part.startsWith("'") ? JSON.stringify(unquoted(part.slice(1, -1))) : part.replaceAll(/context\.(?:event\.)?/g, ''),
   )
