@@ -259,6 +259,25 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
+    file: 'src/evidence/edges.ts',
+    why: 'The same: a path leads through objects to a number, two objects have maps, and a text is not what a value of another type is.',
+    changes: [
+      ['path.length > 0 && isJsonFields(inner)', 'path.length > 0 || isJsonFields(inner)'],
+      ['path.length > 0', 'path.length >= 0'],
+      ['path.length > 0', 'true'],
+      ["typeof other === 'string'", 'true'],
+      ['left?.size', 'left.size'],
+      ['right?.size', 'right.size'],
+      ['right?.get', 'right.get'],
+      ['[]', '["Stryker was here"]'],
+    ],
+  },
+  {
+    file: 'src/evidence/values.ts',
+    why: 'The same: empty words are left out.',
+    changes: [['/[^\\p{L}\\p{N}]+/u', '/[^\\p{L}\\p{N}]/u']],
+  },
+  {
     file: 'src/evidence/numbers.ts',
     why: 'The same: a word has no digit in it, and a token without a separator is the number itself.',
     changes: [
