@@ -103,7 +103,8 @@ const fields = {
   overlap: setting(
     overlap,
     'Handling of events that arrive during a turn. `queue`: the next turn considers them. `interrupt`: the turn is aborted and restarted ' +
-      'with all events. `drop`: they join the context without a turn. `debounce`: a turn waits for a quiet period and considers all events until then.',
+      'with them, too. `drop`: they join the context without a turn. `debounce`: a turn waits for a quiet period, and considers what came until then. ' +
+      'A turn considers no more than `turn_limit` says.',
     { debounce: { quiet_ms: 2000, max_ms: 10_000 } },
   ),
   max_attempts: setting(
