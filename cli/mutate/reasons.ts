@@ -259,6 +259,15 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
+    file: 'src/evidence/branches.ts',
+    why: 'The same, or as good: either of the rarest signs may go, no sign has this name, and zero has its size before.',
+    changes: [
+      ['other[1] < one[1]', 'other[1] <= one[1]'],
+      ['[]', '["Stryker was here"]'],
+      ['value < 0', 'value <= 0'],
+    ],
+  },
+  {
     file: 'src/evidence/edges.ts',
     why: 'The same: a path leads through objects to a number, two objects have maps, and a text is not what a value of another type is.',
     changes: [
