@@ -259,6 +259,11 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
+    file: 'src/evidence/attribution.ts',
+    why: 'The same: no value is called so.',
+    changes: [['[]', '["Stryker was here"]']],
+  },
+  {
     file: 'src/evidence/branches.ts',
     why: 'The same, or as good: either of the rarest signs may go, no sign has this name, and zero has its size before.',
     changes: [

@@ -44,7 +44,7 @@ export function ownersOf(input: unknown, held: HeldValues): number[] {
   let owners = Array.from(held.keys())
   for (const value of fieldsOf(input).values()) {
     const holding = new Set(held.flatMap((fields, index) => (isAmong(fields, value) ? [index] : [])))
-    if (holding.size > 0 && holding.size < held.length) owners = owners.filter((index) => holding.has(index))
+    if (holding.size > 0) owners = owners.filter((index) => holding.has(index))
   }
   return owners
 }

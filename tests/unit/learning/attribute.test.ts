@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { decisionOf } from '../../../src/features/learning/episodes/reader.ts'
-import { heldBy, isOfOthers, ownersOf } from '../../../src/evidence/attribution.ts'
 import type { EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { event } from '../agents/agent-fixtures.ts'
 
@@ -10,13 +9,6 @@ const reply: EpisodeAct = { kind: 'reply', name: '', input: { content: 'I blocke
 const line = event({ type: 'log.line', host: 'web-1', line: 'Failed password' })
 const sent = event({ type: 'ws.message', connection_id: 'a', content: 'Block it.' })
 const message = { ...sent, meta: { ...sent.meta, heard: true as const } }
-
-describe('an act of a turn on several events', () => {
-  const held = heldBy([event({ type: 'mail', id: 'mail-1', text: 'a' }), event({ type: 'mail', id: 'mail-2', text: 'b' })])
-  it('belongs to the one whose id it names', () => expect(ownersOf({ mail: 'mail-2', queue: 'billing' }, held)).toEqual([1]))
-  it('is of others where it names their ids', () =>
-    expect([0, 1].map((place) => isOfOthers({ mail: 'mail-2' }, held, place))).toEqual([true, false]))
-})
 
 describe('what a turn decided', () => {
   it('leaves out a reply that reports its acts', () => expect(decisionOf([block, reply], [line, line])).toEqual([block]))
