@@ -64,7 +64,11 @@ export function checkReceipt(text: string, trusted: PublicKeys | null = null): {
   const used = new Set<string>()
   const check = new Check({ keys, flaws, used })
   check.seal(text)
-  const scopes = parsed.data.scopes.map((part) => check.scope(part, trace_id))
+  // As it was written: a prompt that is made again quotes the fields of an event in their order.
+  const written = value as z.infer<typeof receipt>
+  const scopes = parsed.data.scopes.map((part, index) =>
+    check.scope({ ...part, recording: written.scopes[index]?.recording ?? part.recording }, trace_id),
+  )
   return { flaws, checked: { trace_id, made_at, neighbours, keys: [...used], scopes } }
 }
 

@@ -57,6 +57,20 @@ describe('the receipt of a trace', () => {
     expect(decisions.filter(({ verdict }) => verdict !== 'proved')).toEqual([])
   })
 
+  test('proves a turn whose prompt quotes its event, with or without the events of other traces', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ agent: 'prompted', instructions: 'Answer in one line.' }, 'a test')
+    const trace_id = await accepted(scope)
+    for (const query of ['', '&neighbours=true']) {
+      const { decisions, divergences } = await checked(scope, trace_id, query)
+      expect(divergences).toEqual([])
+      expect(decisions.filter(({ kind }) => kind === 'turn' || kind === 'model').map(({ verdict }) => verdict)).toEqual([
+        'proved',
+        'proved',
+      ])
+    }
+  })
+
   test('has the events of other traces as hashes alone, unless it is asked for them', async () => {
     const { scope } = await withReflex('function reflex() { return null }')
     await accepted(scope, 'the words of a neighbour')
