@@ -8,26 +8,39 @@ const MOST_ASKED = 20
 export const NEAR = 0.8
 
 /** The money that was spent within a day and a month of UTC, in millionths of a dollar. */
-export type MoneySpent = { day: number; month: number; today: number; this_month: number; told?: string[] }
+export type MoneySpent = {
+  day: number
+  month: number
+  today: number
+  this_month: number
+  told?: string[]
+  days?: OtherPeriods
+  months?: OtherPeriods
+}
 export const NOTHING_SPENT: MoneySpent = { day: 0, month: 0, today: 0, this_month: 0 }
 /** The most per day and per month, in millionths of a dollar; null: no limit. */
 export type MostSpent = { day: number | null; month: number | null }
+
+/** Sums of other periods than the current one: a clock that was wrong comes back to them. */
+export type OtherPeriods = readonly (readonly [period: number, sum: number])[]
+const MOST_OTHERS = 8
+
+/** The sum of a period when the clock moves to it from another one, and what is kept of others. */
+export function moved(others: OtherPeriods = [], from: OtherPeriods[number], to: number): { sum: number; others: OtherPeriods } {
+  const all = [...others.filter(([period]) => period !== from[0]), from]
+  const sum = all.find(([period]) => period === to)?.[1] ?? 0
+  return { sum, others: all.filter(([period, one]) => period !== to && one > 0).slice(-MOST_OTHERS) }
+}
 
 export function spentAt(spent: MoneySpent, at: number): MoneySpent {
   const day = Math.floor(at / DAY_MS)
   const date = new Date(at)
   const month = date.getUTCFullYear() * 12 + date.getUTCMonth()
-  const is_month = spent.month === month
-  if (spent.day === day && is_month) return spent
-  const { today, this_month, told = [] } = spent
-  const period = new Set([`day:${day}`, `month:${month}`])
-  return {
-    day,
-    month,
-    today: spent.day === day ? today : 0,
-    this_month: is_month ? this_month : 0,
-    told: told.filter((one) => period.has(one)),
-  }
+  if (spent.day === day && spent.month === month) return spent
+  const today = moved(spent.days, [spent.day, spent.today], day)
+  const this_month = moved(spent.months, [spent.month, spent.this_month], month)
+  const told = spent.told?.slice(-MOST_OTHERS) ?? []
+  return { day, month, today: today.sum, this_month: this_month.sum, told, days: today.others, months: this_month.others }
 }
 
 export const paid = (spent: MoneySpent, amount: number): MoneySpent => ({
@@ -114,7 +127,8 @@ export class SharedMoney {
     let asked = 0
     for (const scope of this.#parts.scopes()) {
       const lease = this.#of(scope)
-      if (scope === own || lease.amount === 0 || at - lease.asked_at < PAUSE_MS) continue
+      // A time that was read before the clock was set back says nothing.
+      if (scope === own || lease.amount === 0 || Math.abs(at - lease.asked_at) < PAUSE_MS) continue
       if ((asked += 1) > MOST_ASKED || this.#room(most).left >= need) return
       const { n } = this.#change(scope, (one) => ({ ...one, asked_at: at }))
       const report = await this.#parts.recall(scope, n).catch(() => null)

@@ -10,6 +10,7 @@ import type { ModelRefusal } from '../../models/model-errors.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { ModelWait } from '../../contract/scope.ts'
 import { Money, type MoneyParts } from './money.ts'
+import { moved, type OtherPeriods } from '../effects/shared-money.ts'
 import type { Parking } from '../inbox/parking.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { ModelReport } from '../../store/scope-rows.ts'
@@ -21,6 +22,8 @@ type BudgetParts = Pick<MoneyParts, 'now' | 'scope' | 'shared' | 'problem' | 'le
 
 /** A refusal by a budget, for whose events it is shown, and the limits that it followed from. */
 type ShownRefusal = { at: number; detail: string; limits: string }
+
+type Used = { period: number; tokens: number; others?: OtherPeriods }
 
 const TOLD = 'budget_told'
 /** A scope wakes this often while its events wait for a budget: a deploy may have raised it. */
@@ -35,7 +38,7 @@ export class Budget {
   readonly money: () => Money | undefined
   readonly #declared: string | undefined
   #told: ShownRefusal | null
-  #used: { period: number; tokens: number }
+  #used: Used
 
   constructor(database: Database, settings: () => Settings, { now, ...shared }: BudgetParts) {
     this.#settings = settings
@@ -52,7 +55,7 @@ export class Budget {
   remaining(): number | null {
     const budget = this.#settings().token_budget
     if (budget === null) return null
-    return Math.max(0, budget.tokens - (this.#used.period === this.#period() ? this.#used.tokens : 0))
+    return Math.max(0, budget.tokens - this.#usedIn(this.#period()).tokens)
   }
 
   allow(): Allowance {
@@ -67,7 +70,8 @@ export class Budget {
 
   spend(unit: Unit, tokens: number): void {
     const period = this.#period()
-    this.#used = { period, tokens: tokens + (this.#used.period === period ? this.#used.tokens : 0) }
+    if (this.#used.period !== period) this.#used = this.#usedIn(period)
+    this.#used = { ...this.#used, tokens: tokens + this.#used.tokens }
     unit.write('budget', this.#used)
   }
 
@@ -104,6 +108,11 @@ export class Budget {
   #limits(): string {
     const { budget, token_budget } = this.#settings()
     return JSON.stringify([budget ?? null, token_budget, this.#declared ?? null])
+  }
+
+  #usedIn(period: number): Used {
+    const { sum, others } = moved(this.#used.others, [this.#used.period, this.#used.tokens], period)
+    return { period, tokens: sum, others }
   }
 
   #period(): number {

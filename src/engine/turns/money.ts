@@ -9,7 +9,18 @@ import { iso } from '../../base/time.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { scopeHead } from '../log/spans.ts'
-import { leftOf, nearOf, NEAR, NOTHING_SPENT, paid, spentAt, type MostSpent, type MoneySpent } from '../effects/shared-money.ts'
+import {
+  leftOf,
+  moved,
+  nearOf,
+  NEAR,
+  NOTHING_SPENT,
+  paid,
+  spentAt,
+  type MostSpent,
+  type MoneySpent,
+  type OtherPeriods,
+} from '../effects/shared-money.ts'
 
 /** No call lasts as long. What a crash left open comes back then, without the prompt's price. */
 const OPEN_MS = 900_000
@@ -36,7 +47,7 @@ type Kept = {
   events: [string, number][]
   rows: Rows
 }
-type Rows = { day: number; count: number }
+type Rows = { day: number; count: number; days?: OtherPeriods }
 const KEY = 'money'
 const DAY_MS = 86_400_000
 const ROWS_PER_NOTE = 100
@@ -77,6 +88,8 @@ export class Money {
   #last: Promise<unknown> = Promise.resolve()
   /** Rows that were written when they were last added. */
   #seen = 0
+  /** Calls that came back early, of which the price of the prompt is counted. */
+  readonly #early = new Map<string, Open>()
 
   constructor(parts: MoneyParts) {
     this.#parts = parts
@@ -125,10 +138,13 @@ export class Money {
 
   /** Counts what a call has cost, in the unit of its entry. `usd` is null if that is unknown. */
   settle(unit: Unit, id: string | null, usd: number | null): void {
-    const open = id === null ? undefined : this.#kept.open[id]
-    if (open === undefined || id === null) return
-    this.#pay(open, usd === null ? open.amount : micro(usd))
-    const { [id]: _ended, ...rest } = this.#kept.open
+    if (id === null) return
+    const { [id]: known, ...rest } = this.#kept.open
+    const open = known ?? this.#early.get(id)
+    if (open === undefined) return
+    const counted = known ? 0 : open.least
+    this.#pay(open, Math.max(0, (usd === null ? open.amount : micro(usd)) - counted))
+    this.#early.delete(id)
     const { budget } = this.#parts
     const { near, spent } = nearOf(this.#kept.own, mostOf(budget() ?? {}))
     this.#keep(unit, { ...this.#kept, open: rest, own: spent })
@@ -180,7 +196,8 @@ export class Money {
   #rows(): Rows {
     const day = Math.floor(this.#parts.now() / DAY_MS)
     const { rows } = this.#kept
-    return { day, count: (rows.day === day ? rows.count : 0) + this.#parts.database.written - this.#seen }
+    const { sum, others } = moved(rows.days, [rows.day, rows.count], day)
+    return { day, count: sum + this.#parts.database.written - this.#seen, days: others }
   }
 
   #budgets(claimed: readonly Claim[]): NamedBudget[] {
@@ -257,12 +274,13 @@ export class Money {
     this.#kept = { ...this.#kept, own, parts, events: [...others, ...costs].slice(-MOST_EVENTS) }
   }
 
-  /** Ends calls that a crash left open: their prompts were probably paid for. */
+  /** Ends calls that a crash left open, or that a clock which jumped makes seem so. */
   #expire(): void {
     const at = this.#parts.now()
     for (const [id, open] of Object.entries(this.#kept.open)) {
       if (open.until > at && open.until <= at + OPEN_MS) continue
       this.#pay(open, open.least)
+      this.#early.set(id, open)
       const { [id]: _lost, ...rest } = this.#kept.open
       this.#kept = { ...this.#kept, open: rest }
     }

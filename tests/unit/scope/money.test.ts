@@ -313,6 +313,62 @@ describe('a budget in money of a scope', () => {
   })
 })
 
+describe('a clock that was wrong', () => {
+  test('comes back to what was spent in a day and a month', async () => {
+    for (const limits of [{ own: { usd_per_day: 1 } }, { own: { usd_per_month: 1 } }, { shared: { usd_per_day: 1 } }]) {
+      for (const ahead of [-DAY, DAY, 45 * DAY, 400 * DAY]) {
+        const clock = { at: NOON }
+        const { reserve, settle } = deployment({ ...limits, clock })
+        const first = await reserve('one', 0.9)
+        settle('one', first.ok ? first.id : null, 0.9)
+        expect(await reserve('one', 0.5)).toMatchObject({ ok: false })
+        for (let days = 0; days < 6; days += 1) {
+          clock.at = NOON + ahead + days * DAY
+          const later = await reserve('one', 0.01)
+          settle('one', later.ok ? later.id : null, 0.01)
+        }
+        clock.at = NOON + 60_000
+        expect(await reserve('one', 0.5)).toMatchObject({ ok: false })
+      }
+    }
+  })
+
+  test('comes back to the rows that were written in a day', () => {
+    const clock = { at: NOON }
+    const { open, writing } = deployment({ own: { rows_per_day: 100 }, clock, written: 100 })
+    for (const at of [NOON, NOON + DAY, NOON]) {
+      clock.at = at
+      writing('one')((unit) => open('one').noteRows(unit))
+    }
+    expect(open('one').rowsSpent()).toMatchObject({ limit: 100 })
+  })
+
+  test('counts a call whole that came back early, and once', async () => {
+    for (const jump of [-DAY / 24, DAY / 24]) {
+      const clock = { at: NOON }
+      const { reserve, settle } = deployment({ own: { usd_per_day: 1 }, clock })
+      const first = await reserve('one', 0.8)
+      clock.at += jump
+      expect(await reserve('one', 0.1)).toMatchObject({ ok: true })
+      for (let time = 0; time < 2; time += 1) settle('one', first.ok ? first.id : null, 0.7)
+      expect(await reserve('one', 0.25)).toMatchObject({ ok: false })
+      expect(await reserve('one', 0.2)).toMatchObject({ ok: true })
+    }
+  })
+
+  test('keeps no part of a shared budget from other scopes for as long as it was ahead', async () => {
+    const clock = { at: NOON + 400 * DAY }
+    const { reserve, settle, away } = deployment({ shared: { usd_per_day: 1 }, clock })
+    const first = await reserve('one', 0.2)
+    settle('one', first.ok ? first.id : null, 0)
+    away.add('one')
+    expect(await reserve('two', 0.9)).toMatchObject({ ok: false })
+    away.delete('one')
+    clock.at = NOON
+    expect(await reserve('two', 0.9)).toMatchObject({ ok: true })
+  })
+})
+
 describe('REFLEX_BUDGETS', () => {
   const env = (budgets: unknown) => ({ REFLEX_BUDGETS: JSON.stringify(budgets) })
 

@@ -164,6 +164,12 @@ describe('the budget', () => {
     expect(budget.remaining()).toBe(100)
     unit((writing) => budget.spend(writing, 5))
     expect(budget.remaining()).toBe(95)
+    // The clock was ahead.
+    now = HOUR - 1
+    expect(budget.remaining()).toBe(10)
+    unit((writing) => budget.spend(writing, 1))
+    now = HOUR
+    expect(budget.remaining()).toBe(95)
   })
 })
 
