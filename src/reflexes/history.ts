@@ -11,6 +11,7 @@ export type HistoryRecord = { fires: FireRecord[] } & Pace
 const RECENT = 10
 const MOST_ARTIFACTS_PER_MINUTE = 5
 const DEFAULT_RATE = 6000
+const AHEAD_MS = 60_000
 /** A longer action is kept without its content, or ten of them would fill the context. */
 const LONGEST = 1000
 
@@ -36,20 +37,26 @@ export class ReflexHistory {
   }
 
   recent(now: number): RecentAction[] {
-    const ago = (at: string) => Math.max(0, (now - Date.parse(at)) / 1000)
+    const ago = (at: string) => {
+      const ago_ms = now - Date.parse(at)
+      // An action of a clock that was ahead holds nothing up until then.
+      return (ago_ms < -AHEAD_MS ? -ago_ms : Math.max(0, ago_ms)) / 1000
+    }
     return this.#record.fires.map(({ at, event_id, action }) => ({ at, seconds_ago: ago(at), event_id, action }))
   }
 
   /** Refuses a reflex that keeps writing reflexes. */
   tooManyWritten({ action_type: asked }: Action, now: number): { ok: false; detail: string } | null {
     if (asked !== 'write_artifact') return null
-    const written = this.#record.fires.filter(({ at, action }) => action.action_type === asked && now - Date.parse(at) < 60_000).length
+    const written = this.#record.fires.filter(
+      ({ at, action }) => action.action_type === asked && Math.abs(now - Date.parse(at)) < 60_000,
+    ).length
     return written < MOST_ARTIFACTS_PER_MINUTE ? null : { ok: false, detail: `it wrote ${written} artifacts within a minute` }
   }
 
   heldBack({ cooldown_s, rate = DEFAULT_RATE }: ReflexReference, now: number): 'cooldown' | 'rate' | null {
     const { last_at, minute, fired } = this.#record
-    if (cooldown_s !== undefined && last_at !== null && now - last_at < cooldown_s * 1000) return 'cooldown'
+    if (cooldown_s !== undefined && last_at !== null && Math.abs(now - last_at) < cooldown_s * 1000) return 'cooldown'
     return minute === Math.floor(now / 60_000) && fired >= rate ? 'rate' : null
   }
 

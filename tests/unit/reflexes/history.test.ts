@@ -58,6 +58,14 @@ describe('a reflex is held back', () => {
     expect(history.heldBack({ id: 'a', cooldown_s: 0 }, NOW)).toBeNull()
   })
 
+  test('not for as long as a clock was ahead', () => {
+    const [history, five] = [historyOf(reply, NOW), historyOf(write, NOW, NOW, NOW, NOW, NOW)]
+    const before = NOW - 5000 * MINUTE
+    expect([history.heldBack({ id: 'a', cooldown_s: 60 }, before), five.tooManyWritten(write, before)]).toEqual([null, null])
+    expect(history.heldBack({ id: 'a', cooldown_s: 60 }, NOW - 10_000)).toBe('cooldown')
+    expect(history.recent(before)).toMatchObject([{ seconds_ago: 300_000 }])
+  })
+
   test('once it has fired as often in a minute as it may', () => {
     const history = historyOf(reply, NOW, NOW + 1)
     const at = (rate: number, now: number) => history.heldBack({ id: 'a', rate }, now)
