@@ -43,6 +43,9 @@ export async function findJob(db: D1Database, id: string): Promise<LetterJobRow 
 }
 
 const MOST_AT_ONCE = 20
+/** A lease that ends later was taken by a clock that was ahead. */
+const LONGEST_LEASE_MS = 600_000
+const isLeased = (until: string, now: string): string => `${until} > ${now} AND ${until} <= ${now} + ${LONGEST_LEASE_MS}`
 /**
  * Open jobs that nobody runs: one of each key first, and of a key the one whose last run is the
  * longest ago. No key has to wait for all jobs of another one.
@@ -50,7 +53,7 @@ const MOST_AT_ONCE = 20
 export async function openJobs(db: D1Database, now: number): Promise<string[]> {
   const sql = `SELECT id FROM (SELECT id, leased_until, started_at,
       row_number() OVER (PARTITION BY key_id ORDER BY leased_until, started_at) AS nth
-    FROM letter_jobs WHERE ended_at IS NULL AND leased_until <= ?1) ORDER BY nth, leased_until, started_at LIMIT ?2`
+    FROM letter_jobs WHERE ended_at IS NULL AND NOT (${isLeased('leased_until', '?1')})) ORDER BY nth, leased_until, started_at LIMIT ?2`
   return (await db.prepare(sql).bind(now, MOST_AT_ONCE).all<{ id: string }>()).results.map(({ id }) => id)
 }
 
@@ -61,7 +64,7 @@ export async function countOpenJobs(db: D1Database, key_id: string): Promise<num
 
 /** The job, if nobody else runs it. */
 export async function leaseJob(db: D1Database, id: string, { now, until }: { now: number; until: number }): Promise<boolean> {
-  const sql = 'UPDATE letter_jobs SET leased_until = ?3 WHERE id = ?1 AND ended_at IS NULL AND leased_until <= ?2'
+  const sql = `UPDATE letter_jobs SET leased_until = ?3 WHERE id = ?1 AND ended_at IS NULL AND NOT (${isLeased('leased_until', '?2')})`
   return (await db.prepare(sql).bind(id, now, until).run()).meta.changes > 0
 }
 
@@ -79,7 +82,7 @@ export async function takeLetters(db: D1Database, id: string, letters: readonly 
 const TAKE = `UPDATE letter_jobs SET taken = (SELECT json_group_array(letters.id)
     FROM json_each(?2) AS named JOIN dead_letters AS letters ON letters.id = value->>'id' AND letters.dead_lettered_at = value->>'at'
     WHERE letters.id NOT IN (SELECT value FROM letter_jobs AS other, json_each(other.taken)
-      WHERE other.ended_at IS NULL AND other.leased_until > ?3 AND other.id <> ?1))
+      WHERE other.ended_at IS NULL AND ${isLeased('other.leased_until', '?3')} AND other.id <> ?1))
   WHERE id = ?1 RETURNING taken`
 
 type Progress = Pick<LetterJobRow, 'before' | 'done' | 'failed' | 'error' | 'ended_at' | 'leased_until'>

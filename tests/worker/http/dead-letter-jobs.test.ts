@@ -128,6 +128,17 @@ test('the sweep continues a job that a request left, and its letters that came l
   expect(await findJob(db, job.id)).toBeUndefined()
 })
 
+test('a job continues whose lease a clock has written that was ahead', async () => {
+  const scope = freshScope()
+  const now = Date.now()
+  await bury([{ scope, error: 'left' }])
+  const head = { id: crypto.randomUUID(), verb: 'discard' as const, which: { scope }, patterns: [scope], key_id: 'admin', by: 'ann' }
+  const ahead = { started_at: now + 86_400_000, leased_until: now + 86_400_000 }
+  await insertJob(storeOf(env), { ...head, ...ahead, before: { at: now + 86_400_001, id: '' }, total: 1 })
+  await continueJobs(env, now, [])
+  expect(await ended(head.id)).toMatchObject({ total: 1, done: 1 })
+})
+
 test('a job counts the letters that another one took before it came to them', async () => {
   const scope = freshScope()
   const now = Date.now()

@@ -236,6 +236,8 @@ describe('a run of learning', () => {
     // Scopes of other tests may learn, too.
     expect(await learnAgain(env, now)).toBeGreaterThanOrEqual(2)
     await learnAgain(env, now)
+    // A clock that was ahead has noted the start.
+    expect(await learnAgain(env, now - 86_400_000 / 2)).toBeGreaterThanOrEqual(2)
     const listed = async (of: string) => (await call(`/v1/learn/runs?scope=${encodeURIComponent(of)}`)).body.items
     const [run] = await until(async () => {
       await runAlarm(learnerOf(scope))
