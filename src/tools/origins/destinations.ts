@@ -157,6 +157,7 @@ export function* keysIn(value: unknown, path = '', name = '', depth = 0): Genera
 function formatOfItem(formats: ReadonlyMap<string, string>, path: string): string | undefined {
   const names = path.split('.')
   for (const [known, format] of formats) {
+    if (!known.includes(ANY)) continue
     const parts = known.split('.')
     if (parts.length === names.length && parts.every((part, index) => part === ANY || part === names[index])) return format
   }
@@ -190,7 +191,7 @@ export const readsNamed = oncePer((tool: Tool): boolean =>
 const formatsOf = oncePer((tool: Tool): ReadonlyMap<string, string> => {
   const found = new Map<string, string>()
   const schema = schemaOf(tool)
-  visit(schema, schema, '', (path, { format }) => {
+  visit(schema, (path, { format }) => {
     const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined
     if (known !== undefined) found.set(path, known)
   })
@@ -199,24 +200,34 @@ const formatsOf = oncePer((tool: Tool): ReadonlyMap<string, string> => {
 
 function propertiesOf(schema: JsonFields): string[] {
   const paths: string[] = []
-  visit(schema, schema, '', (path) => path !== '' && paths.push(path))
+  visit(schema, (path) => path !== '' && paths.push(path))
   return paths
 }
 
 const DEEPEST = 6
+/** References multiply the parts of a schema. Once there are so many, no deeper ones are seen. */
+const MOST_PARTS = 5000
 
-function visit(root: JsonFields, schema: unknown, path: string, see: (path: string, schema: JsonFields) => unknown, depth = 0): void {
-  if (!isJsonFields(schema) || depth > DEEPEST) return
-  see(path, schema)
-  const { properties, additionalProperties, items, prefixItems, anyOf, oneOf, allOf, $ref } = schema
-  const within = (name: string, inner: unknown) => visit(root, inner, path === '' ? name : `${path}.${name}`, see, depth + 1)
-  if (isJsonFields(properties)) for (const [name, inner] of Object.entries(properties)) within(name, inner)
-  within(ANY, additionalProperties)
-  for (const inner of [items, prefixItems, anyOf, oneOf, allOf, referred(root, $ref)].flat()) visit(root, inner, path, see, depth + 1)
+function visit(root: JsonFields, see: (path: string, schema: JsonFields) => unknown): void {
+  const parts: { schema: unknown; path: string; depth: number }[] = [{ schema: root, path: '', depth: 0 }]
+  for (const { schema, path, depth } of parts) {
+    if (!isJsonFields(schema)) continue
+    see(path, schema)
+    if (depth === DEEPEST || parts.length >= MOST_PARTS) continue
+    const add = (inner: unknown, at = path) => {
+      if (inner !== undefined) parts.push({ schema: inner, path: at, depth: depth + 1 })
+    }
+    const within = (name: string, inner: unknown) => add(inner, path === '' ? name : `${path}.${name}`)
+    const { properties, additionalProperties, items, prefixItems, anyOf, oneOf, allOf, $ref } = schema
+    if (isJsonFields(properties)) for (const [name, inner] of Object.entries(properties)) within(name, inner)
+    within(ANY, additionalProperties)
+    for (const inner of [items, prefixItems, anyOf, oneOf, allOf, referred(root, $ref)].flat()) add(inner)
+  }
 }
 
 /** The schema that a reference within the same document names. */
 function referred(root: JsonFields, reference: unknown): unknown {
+  if (reference === '#') return root
   if (typeof reference !== 'string' || !reference.startsWith('#/')) return undefined
   const at = (of: unknown, name: string): unknown => (isJsonFields(of) && Object.hasOwn(of, name) ? of[name] : undefined)
   return reference.slice(2).split('/').reduce<unknown>(at, root)
