@@ -21,7 +21,7 @@ const USED_MS = 3_600_000
 /** Notes the use of a key: once an hour at most, for as long as the caller keeps its record. */
 export async function noteUse(database: D1Database, key: { id: string; used_at?: number | null }): Promise<void> {
   const now = Date.now()
-  if ((key.used_at ?? 0) > now - USED_MS) return
+  if (Math.abs(now - (key.used_at ?? 0)) < USED_MS) return
   key.used_at = now
   try {
     await drizzle(database).update(keys).set({ used_at: now }).where(eq(keys.id, key.id)).run()
