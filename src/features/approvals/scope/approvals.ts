@@ -10,7 +10,7 @@ import { directsAs, type Sources } from '../../../tools/origins/origin-of.ts'
 import { fieldsIn, WholeWords } from '../../../tools/origins/values.ts'
 import { parkedBefore } from '../../../skills/session/decide.ts'
 import type { Parked, ParkedRun } from '../../../skills/session/ports.ts'
-import { findApprovals, type Withdrawal } from '../store/approvals.ts'
+import { expireApprovals, findApprovals, type Withdrawal } from '../store/approvals.ts'
 import { storeOf } from '../../../store/store.ts'
 import type { AskedCall } from '../../../contract/held-call.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
@@ -148,8 +148,11 @@ export class ParkedRuns implements ScopeFeature {
     this.#poll_at = now() + POLL_MS
     // If D1 accepts no request, skip the query: a second timeout would outlast the next poll.
     if (!(await outbox.push('approvals'))) return this.#pollIn(backoff(pauses.read))
-    const ids = this.#waiting().map(({ approval_id }) => approval_id)
-    const found = ids.length === 0 ? [] : await findApprovals(storeOf(env), ids, now())
+    const [waiting, at] = [this.#waiting(), now()]
+    const ids = waiting.map(({ approval_id }) => approval_id)
+    // D1 must know it before the run is dropped: by another clock a person could still approve it.
+    if (waiting.some(({ expires_at }) => expires_at <= at)) await expireApprovals(storeOf(env), at, ids)
+    const found = ids.length === 0 ? [] : await findApprovals(storeOf(env), ids, at)
     const verdicts = new Map(found.map((approval) => [approval.id, verdictOf(approval)]))
     for (const row of this.#waiting()) await this.#activate(row, verdicts.get(row.approval_id) ?? null)
     unit((deciding) => {

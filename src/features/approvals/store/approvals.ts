@@ -129,9 +129,14 @@ async function recordApprovedRuns(db: D1Database, reports: readonly RunReport[])
   await db.batch(reports.map(({ approval_id, run }) => update.bind(approval_id, run)))
 }
 
-/** Marks expired approvals; returns the number. */
-export async function expireApprovals(db: D1Database, now: number): Promise<number> {
-  const { meta } = await drizzle(db).update(approvals).set({ status: 'expired' }).where(isOverdue(now)).run()
+/** Marks expired approvals, of all or of these; returns the number. */
+export async function expireApprovals(db: D1Database, now: number, ids?: readonly string[]): Promise<number> {
+  const listed = ids && sql`${approvals.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`
+  const { meta } = await drizzle(db)
+    .update(approvals)
+    .set({ status: 'expired' })
+    .where(and(isOverdue(now), listed))
+    .run()
   return meta.changes
 }
 

@@ -39,13 +39,13 @@ async function parked(changes: Record<string, unknown> = {}) {
 }
 
 /** Decided in D1, and the scope does not know. */
-const decideUntold = (id: string) =>
+const decideUntold = (id: string, now = Date.now()) =>
   decideApproval(env.DB, {
     id,
     status: 'approved',
     by: { key_id: 'k-1', name: 'olga', is_admin: false },
     reason: null,
-    now: Date.now(),
+    now,
   })
 
 const rows = (scope: string) =>
@@ -198,6 +198,8 @@ describe('an approval', () => {
     await isDone(scope)
     expect(await entriesOf(stubOf(scope), 'approval-decided')).toMatchObject([{ approval_id: id, status: 'expired', by: null }])
     expect(did(scope)).toEqual([])
+    // Nobody approves what the scope has dropped, by whatever clock.
+    expect(await decideUntold(id, Date.now() - 60_000)).toMatchObject({ ok: false, reason: 'expired' })
   })
 })
 
