@@ -1,6 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import type { Delivery } from '../../../src/core/event-store.ts'
 import type { Event } from '../../../src/core/event.ts'
@@ -28,6 +29,16 @@ test('a file keeps what was published, and what was claimed, for the next proces
   clock.now += 60_000
   expect(await takeOne(second)).toMatchObject({ event, attempts: 2 })
   second.close()
+})
+
+test('a file is written so that several processes may open it, until it is closed', async () => {
+  const file = path()
+  const store = SqliteStore.open(file)
+  const other = new DatabaseSync(file)
+  expect(other.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' })
+  other.close()
+  store.close()
+  await expect(store.publish(buildEvent())).rejects.toThrow('database is not open')
 })
 
 test('two stores of a file have one table each if they name it', async () => {

@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { expect, test, vi } from 'vitest'
+import { forgetKey, isKeyEnded } from '../../../../src/http/auth/middleware.ts'
 import { call, problem } from '../../../support/http.ts'
 
 type Listed = { id: string; expires_at?: string; used_at: string | null }
@@ -39,4 +40,17 @@ test('the last use of a key is known to an hour, and is no write for each reques
   await set('used_at', 1, id)
   expect((await call('/v1/key', { key })).status).toBe(200)
   expect((await listed(id))?.used_at).toBe('1970-01-01T00:00:00.001Z')
+})
+
+test('a key has ended once it is deleted or expires, and not while D1 is away', async () => {
+  const ended = ({ id }: { id: string }) => (forgetKey(id), isKeyEnded(env, { key_id: id }))
+  const [valid, over, gone] = [await create(), await create(), await create()]
+  await set('expires_at', Date.now() - 1, over.id)
+  expect((await call(`/v1/keys/${gone.id}`, { method: 'DELETE' })).status).toBe(204)
+  expect([await ended(valid), await ended(over), await ended(gone), await ended({ id: 'admin' })]).toEqual([false, true, true, false])
+  const away = vi.spyOn(env.DB, 'prepare').mockImplementation(() => {
+    throw new Error('D1 is away')
+  })
+  expect([await ended(valid), await ended(over)]).toEqual([false, false])
+  away.mockRestore()
 })
