@@ -58,7 +58,10 @@ const number = fc.oneof(
 const date = fc
   .date({ min: new Date('1900-01-01T00:00:00Z'), max: new Date('2200-01-01T00:00:00Z'), noInvalidDate: true })
   .map((at) => at.toISOString())
-const amount = fc.oneof(fc.constantFrom('12.50', '$3', '-4.5 EUR', '30 %', '007', '1,000'), number.map(String))
+const amount = fc.oneof(
+  fc.constantFrom('12.50', '$3', '-4.5 EUR', '30 %', '007', '1,000', '+7,5 °C', 'USD 4', '2 hours'),
+  number.map(String),
+)
 const dated = fc.oneof(
   date,
   date.map((text) => text.slice(0, 10)),

@@ -18,10 +18,24 @@ const someKinds = (index: number) =>
     kind: ['book', 'toy', 'glass', 'battery', 'map'][mixed(index * 31 + at, 44) % 5] ?? '',
   }))
 
+const celsius = (index: number) => mixed(index, 400) / 10
+
 /** Fields of the events, whether they are acted on, and the types of the events before them. */
 type Domain = { fields: (index: number) => JsonFields; is: (index: number) => boolean; before?: (index: number) => string }
 const domains: [name: string, domain: Domain][] = [
   ['the number that a text says', { fields: (index) => ({ amount: `${cents(index)} EUR` }), is: (index) => Number(cents(index)) >= 250 }],
+  ['the number beside a unit', { fields: (index) => ({ heat: `${celsius(index)} °C` }), is: (index) => celsius(index) >= 25 }],
+  [
+    'the number with a comma, and a sign',
+    {
+      fields: (index) => ({
+        change: `${celsius(index) < 20 ? '-' : '+'}${Math.abs(celsius(index) - 20)
+          .toFixed(1)
+          .replace('.', ',')} %`,
+      }),
+      is: (index) => celsius(index) >= 25,
+    },
+  ],
   [
     'a field that is a number in some events and a text in others',
     {
