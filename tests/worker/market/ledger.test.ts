@@ -250,6 +250,9 @@ test('a key pays from its own account and from scopes that it operates, and from
   await send(pending, operator)
   const payee = await keyFor(['operator'], [cook.slice('scope:'.length)])
   expect(await send({ id: crypto.randomUUID(), pending_id: pending.id, post: true }, payee)).toMatchObject(problem(403))
+  const strange = await send({ id: crypto.randomUUID(), pending_id: pending.id, void: true }, await keyFor(['operator'], ['elsewhere']))
+  expect(strange).toMatchObject(problem(403))
+  expect(strange.text).not.toContain(shop)
   const voided = await send({ id: crypto.randomUUID(), pending_id: pending.id, void: true }, payee)
   expect(voided.body.results).toMatchObject([{ status: 'created' }])
   for (const debit of ['genesis', 'escrow']) expect(await send({ ...asked(), debit })).toMatchObject(problem(403))
@@ -287,6 +290,9 @@ test('a key neither ends the transfers of another key with its name, nor reads i
     expect(await call(read, { key: twin })).toMatchObject(problem(403))
     expect((await call(read, { key: owner })).status).toBe(200)
   }
+  const strange = await call(pathOf(key_id), { key: await keyFor(['viewer'], ['elsewhere']) })
+  expect(strange).toMatchObject(problem(403))
+  expect(strange.text).not.toContain(name)
   // By its name each key means its own account, and the twin's account is not open.
   expect((await call(pathOf(name), { key: owner })).status).toBe(200)
   expect(await call(pathOf(name), { key: twin })).toMatchObject(problem(404))

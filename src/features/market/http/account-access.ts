@@ -24,7 +24,7 @@ export async function accountsNamed(
 export async function readableAccount(caller: Caller, asked: string): Promise<string> {
   const { named } = await accountsNamed(caller, [asked], { opens: false })
   const account = named.get(asked) ?? asked
-  if (!(await mayRead(caller, account))) throw forbidden(`The key ${caller.principal.name} does not read ${account}.`)
+  if (!(await mayRead(caller, account))) throw forbidden(`The key ${caller.principal.name} does not read ${asked}.`)
   return account
 }
 
@@ -54,10 +54,11 @@ export const mayReadOne = async (caller: Caller, accounts: readonly string[]): P
 const isOwnAccount = async ({ env, principal }: Caller, account: string): Promise<boolean> =>
   account.startsWith(KEY) && account === (await accountOfKey(env, principal))
 
-export async function demandActor(caller: Caller, account: string): Promise<void> {
+/** `asked`: the account as the caller names it. */
+export async function demandActor(caller: Caller, account: string, asked = account): Promise<void> {
   if (!(await mayActFor(caller, account)))
     throw forbidden(
-      `The key ${caller.principal.name} does not act for ${account}: that needs the key itself, an operator of the scope, or an admin of all scopes.`,
+      `The key ${caller.principal.name} does not act for ${asked}: that needs the key itself, an operator of the scope, or an admin of all scopes.`,
     )
 }
 
@@ -65,7 +66,7 @@ export async function demandActor(caller: Caller, account: string): Promise<void
 export async function actorFor(caller: Caller, asked: string): Promise<{ account: string; by: LedgerCaller }> {
   const { named, opens, owners } = await accountsNamed(caller, [asked], { opens: true })
   const account = named.get(asked) ?? asked
-  await demandActor(caller, account)
+  await demandActor(caller, account, asked)
   const { key_id, name } = caller.principal
   return { account, by: { name, counted: key_id, opens, owners } }
 }

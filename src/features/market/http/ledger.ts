@@ -31,8 +31,7 @@ export const ledgerRoutes = resource().openapiRoutes([
     if (errors[0]) throw invalid(`Transfer ${errors[0].index}: ${errors[0].message}.`, errors)
     const caller = { env: c.env, principal: c.var.principal }
     const accounts = await accountsNamed(caller, asked.flatMap(sidesOf), { opens: true })
-    const transfers = asked.map((one) => withAccounts(one, accounts))
-    const { meant, ends } = await demandPayer(caller, transfers)
+    const { meant, ends } = await demandPayer(caller, asked, accounts)
     const by = { ...callerOf(c.var.principal, accounts), ends, empties: isAdminOfAll(c.var.principal) }
     const made = await ledgerOf(c.env).transfer(meant, by)
     demandRoom(c.var.principal, made[0])
@@ -105,7 +104,7 @@ type Meant = { meant: NewTransfer[]; ends: { id: string; debit: string }[] }
  * Refuses a caller that does not act for each account that pays. Returns the transfers as they are
  * meant, with the pending ones that the request may end: strangers may use the same ids.
  */
-async function demandPayer(caller: Caller, asked: readonly NewTransfer[]): Promise<Meant> {
+async function demandPayer(caller: Caller, asked: readonly NewTransfer[], accounts: Accounts): Promise<Meant> {
   const { name } = caller.principal
   const pending_ids = [...new Set(asked.flatMap(({ pending_id }) => pending_id ?? []))]
   const pendings = Map.groupBy(pending_ids.length > 0 ? await ledgerOf(caller.env).transfers(pending_ids) : [], ({ id }) => id)
@@ -114,10 +113,11 @@ async function demandPayer(caller: Caller, asked: readonly NewTransfer[]): Promi
   const payers = new Map<string, Set<string>>()
   const meant: NewTransfer[] = []
   const ends: Meant['ends'] = []
-  for (const [index, one] of asked.entries()) {
+  for (const [index, given] of asked.entries()) {
+    const one = withAccounts(given, accounts)
     const { id, debit, pending_id } = one
     if (pending_id === undefined) {
-      if (!(await mayAct(debit ?? ''))) throw notPayer(name, { index, payer: debit ?? '' })
+      if (!(await mayAct(debit ?? ''))) throw notPayer(name, { index, payer: given.debit ?? '' })
       if (one.pending && debit !== undefined) payers.set(id, (payers.get(id) ?? new Set()).add(debit))
       meant.push(one)
       continue
@@ -126,7 +126,7 @@ async function demandPayer(caller: Caller, asked: readonly NewTransfer[]): Promi
     const own = [...(payers.get(pending_id) ?? [])].filter(isMeant)
     const found = (pendings.get(pending_id) ?? []).filter((pending) => isMeant(pending.debit))
     const allowed = own.length > 0 ? found.filter((pending) => own.includes(pending.debit)) : await endable(found, one, mayAct)
-    if (found[0] && own.length + allowed.length === 0) throw notPayer(name, { index, payer: found[0].debit })
+    if (found[0] && own.length + allowed.length === 0) throw notPayer(name, { index, payer: given.debit ?? `the account of ${pending_id}` })
     const sides = new Set([...own, ...allowed.map((pending) => pending.debit)])
     ends.push(...allowed.map((pending) => ({ id: pending_id, debit: pending.debit })))
     meant.push(sides.size === 1 ? { ...one, debit: [...sides].join() } : one)
@@ -156,6 +156,7 @@ function once(mayAct: MayAct): MayAct {
   }
 }
 
+/** `payer`: as the caller names it. The account of another tenant is not told. */
 function notPayer(name: string, { index, payer }: { index: number; payer: string }): Problem {
   const why =
     payer === GENESIS ? 'only POST /v1/ledger/mint does' : payer === ESCROW ? 'only deals do' : 'that needs its key or an operator'
