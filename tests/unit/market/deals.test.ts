@@ -415,6 +415,17 @@ describe('a trial', () => {
     expect(attempt('6')).toMatchObject({ ok: true })
   })
 
+  test('is not refused for as long as a clock was ahead', () => {
+    const market = openMarket()
+    market.list({ terms: { trial_fee: 3 } })
+    const attempt = (id: string) => market.act(({ deals }, now) => deals.payTrial('listing', { buyer: 'scope:bob', id }, now))
+    market.now += 400 * DAY
+    for (const id of ['1', '2', '3', '4', '5']) expect(attempt(id)).toMatchObject({ ok: true })
+    expect(attempt('6')).toMatchObject({ ok: false, reason: 'limit' })
+    market.now -= 400 * DAY
+    expect(attempt('6')).toMatchObject({ ok: true })
+  })
+
   test('is not repeated for nothing once it is old, whether its row is kept or not', () => {
     const market = openMarket()
     market.list({ terms: { trial_fee: 3 } })

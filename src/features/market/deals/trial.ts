@@ -27,7 +27,9 @@ export function payTrial(
   if (listing.state !== 'open') return refuse('not_open', `The listing ${listing_id} is ${listing.state}.`)
   if (book.payments.isClosed(listing)) return refuse('not_open', `The account ${listing.seller} is closed.`)
   sql.exec(`DELETE ${trials} AND at <= ?`, listing_id, buyer, now - DAY_MS)
-  const count = (since: number) => sql.exec<{ n: number }>(`SELECT count(*) AS n ${trials} AND at > ?`, listing_id, buyer, since).one().n
+  // A clock that was ahead has timed later ones.
+  const counted = `SELECT count(*) AS n ${trials} AND at > ? AND at <= ?`
+  const count = (since: number) => sql.exec<{ n: number }>(counted, listing_id, buyer, since, now + DAY_MS).one().n
   if (count(now - HOUR_MS) >= MOST_TRIALS.hour || count(now - DAY_MS) >= MOST_TRIALS.day)
     return refuse('limit', `${buyer} has tried it ${MOST_TRIALS.hour} times in the last hour or ${MOST_TRIALS.day} times in the last day.`)
   const { seller, owner, artifact } = listing
