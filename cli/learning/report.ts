@@ -51,7 +51,10 @@ export function runLines(runs: readonly LearnRun[], { columns, paint }: Look): s
     paint('bold', 'What was learned'),
     ...runs.flatMap(({ answer }) => wrap(harmless(answer), width).map((line) => `  ${line}`)),
     ...(refused.length > 0
-      ? [paint('bold', 'What was not, and why'), ...refused.flatMap((one) => wrap(one, width)).map((line) => `  ${line}`)]
+      ? [
+          paint('bold', 'What the last run did not learn, and why'),
+          ...refused.flatMap((one) => wrap(one, width)).map((line) => `  ${line}`),
+        ]
       : []),
   ]
 }
