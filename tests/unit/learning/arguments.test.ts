@@ -16,6 +16,8 @@ const given: [name: string, fields: (index: number) => JsonFields, value: (index
     (index) => ({ expected: 500 + mixed(index, 300), received: mixed(index, 400) }),
     (index) => 500 + mixed(index, 300) - mixed(index, 400),
   ],
+  ['what lacks to a constant', (index) => ({ fuel: mixed(index, 90) }), (index) => 100 - mixed(index, 90)],
+  ['the same with decimal places', (index) => ({ used: total(index) }), (index) => rounded(120.5 - total(index))],
   [
     'the product of two numbers',
     (index) => ({ count: 2 + mixed(index, 7), price: total(index) }),

@@ -109,14 +109,14 @@ function branchCode({ title, acts, taken, rules }: CodeBranch, name: string): st
 }
 
 /** Parts of texts are text until they are used: `Number(undefined)` is a number. */
-export function extractorCode({ path, pattern, as, plus, scaled, by, written, tidy }: Extractor): string {
+export function extractorCode({ path, pattern, as, plus, less, scaled, by, written, tidy }: Extractor): string {
   const field = tidy === undefined ? pathCode(path) : `tidied(${pathCode(path)}, ${quote(tidy)})`
   if (scaled) return `(typeof ${field} === 'number' ? roundedTo(${scaledCode(field, scaled)}, ${scaled.places}) : undefined)`
   if (by) return combinedCode(field, by)
   if (pattern !== null) return `part(${field}, /${pattern}/g)`
   if (written)
     return `(typeof ${field} === 'number' ? ${written === true ? `String(${field})` : `${field}.toFixed(${written})`} : undefined)`
-  return `(typeof ${field} === '${as}' ? ${plus === undefined ? field : shiftedCode(field, plus)} : undefined)`
+  return `(typeof ${field} === '${as}' ? ${plus === undefined ? field : shiftedCode(field, plus, less)} : undefined)`
 }
 
 const scaledCode = (field: string, { times, over }: NonNullable<Extractor['scaled']>): string =>
@@ -128,8 +128,8 @@ function combinedCode(field: string, { path, does, places }: NonNullable<Extract
   return `(typeof ${field} === 'number' && typeof ${other} === 'number' ? roundedTo(${field} ${sign} ${other}, ${places}) : undefined)`
 }
 
-const shiftedCode = (field: string, plus: number): string =>
-  `Number((${field} ${plus < 0 ? '-' : '+'} ${Math.abs(plus)}).toFixed(${SUM_PLACES}))`
+const shiftedCode = (field: string, plus: number, less = false): string =>
+  `Number((${less ? `${plus} - ${field}` : `${field} ${plus < 0 ? '-' : '+'} ${Math.abs(plus)}`}).toFixed(${SUM_PLACES}))`
 
 type SlotNames = ReadonlyMap<ReplySlot, string>
 

@@ -10,15 +10,17 @@ import { LONGEST_TEXT } from '../../../base/words-of.ts'
 
 /**
  * A way to find an argument in a context. `pattern` is the source of a RegExp with one group.
- * `plus` is added to a number that is a whole field, `scaled` is what it is multiplied with and
- * divided by, `by` another number and what is done with it. `written`: the text of a number, with
- * so many decimal places. `tidy`: how a text is changed first.
+ * `plus` is added to a number that is a whole field, which is taken from it with `less`. `scaled`
+ * is what a number is multiplied with and divided by, `by` another number and what is done with it.
+ * `written`: the text of a number, with so many decimal places. `tidy`: how a text is changed
+ * first.
  */
 export type Extractor = {
   path: ContextPath
   pattern: string | null
   as: 'string' | 'number'
   plus?: number
+  less?: true
   scaled?: { times: number; over: number; places: number }
   by?: { path: ContextPath; does: 'minus' | 'plus' | 'times'; places: number }
   written?: true | number
@@ -93,16 +95,21 @@ const fallbacks = (tried: readonly Example[]): Extractor[] => [EVENT_ID, ...shif
 const LEAST_SHIFTED = 3
 const SHIFTS_FROM = 8
 
-/** Fields that are as much above or below the value in several examples. */
+/** Fields with one difference to the value in several examples, or with one sum. */
 function shiftedFields(tried: readonly Example[]): Extractor[] {
   if (new Set(tried.map(({ value }) => value)).size < LEAST_SHIFTED) return []
   const found = new Map<string, { extractor: Extractor; times: number }>()
   for (const { saw, value } of spread(tried, SHIFTS_FROM))
     for (const { path, value: leaf } of leavesOf(saw).leaves) {
       if (typeof value !== 'number' || typeof leaf !== 'number' || path[0] !== 'event') continue
-      const extractor: Extractor = { path, pattern: null, as: 'number', plus: sumOf(value, -leaf) }
-      const key = JSON.stringify(extractor)
-      found.set(key, { extractor, times: (found.get(key)?.times ?? 0) + 1 })
+      const own = { path, pattern: null, as: 'number' } as const
+      for (const extractor of [
+        { ...own, plus: sumOf(value, -leaf) },
+        { ...own, plus: sumOf(value, leaf), less: true as const },
+      ]) {
+        const key = JSON.stringify(extractor)
+        found.set(key, { extractor, times: (found.get(key)?.times ?? 0) + 1 })
+      }
     }
   return Array.from(found.values()).flatMap(({ extractor, times }) => (times > SHIFTS_FROM / 2 ? [extractor] : []))
 }
@@ -177,10 +184,10 @@ export function* takenOf({ slot }: ReplySlot, saws: readonly Saw[]): Steps<Taken
 const compiled = new Map<string, RegExp>()
 
 /** Undefined if the pattern finds nothing, or more than one value. */
-function extractOne({ path, pattern, as, plus, scaled, by, written, tidy }: Extractor, saw: Saw): string | number | undefined {
+function extractOne({ path, pattern, as, plus, less, scaled, by, written, tidy }: Extractor, saw: Saw): string | number | undefined {
   const found = valueAt(saw, path)
   const value = tidy === undefined ? found : tidied(found, tidy)
-  if (plus !== undefined) return typeof value === 'number' ? sumOf(value, plus) : undefined
+  if (plus !== undefined) return typeof value === 'number' ? sumOf(less ? -value : value, plus) : undefined
   if (scaled) return scaledBy(value, scaled)
   if (by) return combined(value, valueAt(saw, by.path), by)
   if (written) return typeof value !== 'number' ? undefined : written === true ? String(value) : value.toFixed(written)

@@ -84,9 +84,9 @@ function said(template: Template): string {
 
 const SIGNS = { minus: '-', plus: '+', times: '*' } as const
 
-function extractorWords({ path, pattern, plus, scaled, by, written, tidy }: Extractor): string {
+function extractorWords({ path, pattern, plus, less, scaled, by, written, tidy }: Extractor): string {
   const name = `${path[0] === 'amount' ? 'number in ' : ''}${nameOfPath(path)}`
-  if (plus !== undefined) return `${name} + ${plus}`
+  if (plus !== undefined) return less ? `${plus} - ${name}` : `${name} + ${plus}`
   if (scaled) return scaled.times === 1 ? `${name} / ${scaled.over}` : `${name} * ${scaled.times}`
   if (by) return `${name} ${SIGNS[by.does]} ${nameOfPath(by.path)}`
   const as = [tidy, typeof written === 'number' ? `${written} places` : undefined].filter((one) => one !== undefined)
