@@ -44,17 +44,17 @@ test('a filter of any event serves for events of some types too', () => {
 
 describe('combined filters', () => {
   test.each([
-    ['all of yes and yes', all(yes, yes), true],
-    ['all of yes and no', all(yes, no), false],
-    ['all of none', all(), true],
-    ['any of no and yes', any(no, yes), true],
-    ['any of no and no', any(no, no), false],
-    ['any of none', any(), false],
-    ['not no', not(no), true],
-    ['not yes', not(yes), false],
-    ['any of all and not', any(all(yes, no), not(no)), true],
-  ])('%s is %s', (_, filter, passes) => {
-    expect(filter(event, context)).toBe(passes)
+    ['all of yes and yes', true, () => all(yes, yes)],
+    ['all of yes and no', false, () => all(yes, no)],
+    ['all of none', true, () => all()],
+    ['any of no and yes', true, () => any(no, yes)],
+    ['any of no and no', false, () => any(no, no)],
+    ['any of none', false, () => any()],
+    ['not no', true, () => not(no)],
+    ['not yes', false, () => not(yes)],
+    ['any of all and not', true, () => any(all(yes, no), not(no))],
+  ])('%s is %s', (_, passes, combined) => {
+    expect(combined()(event, context)).toBe(passes)
   })
 
   test('all stops at the first that refuses', () => {
