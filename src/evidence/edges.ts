@@ -42,7 +42,7 @@ function movesIn(fields: JsonFields, ranges: Readonly<Record<string, Range>>, pa
 
 function withMoved(fields: JsonFields, [name = '', ...path]: readonly string[], to: number): JsonFields {
   const inner = fields[name]
-  return { ...fields, [name]: path.length > 0 && isJsonFields(inner) ? withMoved(inner, path, to) : to }
+  return { ...fields, [name]: isJsonFields(inner) ? withMoved(inner, path, to) : to }
 }
 
 /** True if an action is another one beside an edge, and does not just name the moved number. */
@@ -52,8 +52,8 @@ export function isOther(action: unknown, beside: unknown, { from, to }: Pick<Mov
     if (typeof one === 'number' && typeof other === 'number') return Math.abs(other - one - (to - from)) > 1e-9 * Math.abs(to)
     if (typeof one === 'string' && typeof other === 'string') return one.replaceAll(String(from), String(to)) !== other
     if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return true
-    const [left, right] = [one, other].map((each) => new Map(Object.entries(each)))
-    return left?.size !== right?.size || Array.from(left ?? []).some(([name, inner]) => differ(inner, right?.get(name)))
+    const [left, right] = [new Map(Object.entries(one)), new Map(Object.entries(other))]
+    return left.size !== right.size || Array.from(left).some(([name, inner]) => differ(inner, right.get(name)))
   }
   return differ(action, beside)
 }
