@@ -59,7 +59,7 @@ const date = fc
   .date({ min: new Date('1900-01-01T00:00:00Z'), max: new Date('2200-01-01T00:00:00Z'), noInvalidDate: true })
   .map((at) => at.toISOString())
 const amount = fc.oneof(
-  fc.constantFrom('12.50', '$3', '-4.5 EUR', '30 %', '007', '1,000', '+7,5 °C', 'USD 4', '2 hours'),
+  fc.constantFrom('12.50', '$3', '-4.5 EUR', '30 %', '007', '1,000', '+7,5 °C', 'USD 4', '2 hours', '2,327.56 EUR', '1.234,5 €'),
   number.map(String),
 )
 const dated = fc.oneof(

@@ -24,6 +24,10 @@ const celsius = (index: number) => mixed(index, 400) / 10
 type Domain = { fields: (index: number) => JsonFields; is: (index: number) => boolean; before?: (index: number) => string }
 const domains: [name: string, domain: Domain][] = [
   ['the number that a text says', { fields: (index) => ({ amount: `${cents(index)} EUR` }), is: (index) => Number(cents(index)) >= 250 }],
+  [
+    'the number with thousands apart',
+    { fields: (index) => ({ total: `${(celsius(index) * 100).toLocaleString('en-US')} EUR` }), is: (index) => celsius(index) >= 25 },
+  ],
   ['the number beside a unit', { fields: (index) => ({ heat: `${celsius(index)} °C` }), is: (index) => celsius(index) >= 25 }],
   [
     'the number with a comma, and a sign',

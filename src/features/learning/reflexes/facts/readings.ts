@@ -21,9 +21,9 @@ export const MOST_ITEMS = 256
 export const SUM_PLACES = 9
 const LONGEST_AMOUNT = 32
 const TIME = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/
-/** The decimal places after a point, or one or two after a comma; then a unit. */
+/** The decimal places after a point, or one or two after a comma; thousands apart; then a unit. */
 const AMOUNT =
-  /^\s*(?:[A-Z]{3}\s|[A-Z]{0,2}[$£€]\s?)?([+-]?(?:0|[1-9]\d{0,14})(?:\.\d{1,9}|,\d\d?)?)\s?(?:[%€°]|°?[A-Za-z]{1,8}(?:\/[A-Za-z]{1,3})?)?\s*$/
+  /^\s*(?:[A-Z]{3}\s|[A-Z]{0,2}[$£€]\s?)?(?:([+-]?(?:0|[1-9]\d{0,14}|[1-9]\d{0,2}(?:[,'’]\d{3}){1,4})(?:\.\d{1,9})?)|([+-]?(?:0|[1-9]\d{0,14}|[1-9]\d{0,2}(?:[.\s'’]\d{3}){1,4}),\d\d?))\s?(?:[%€°]|°?[A-Za-z]{1,8}(?:\/[A-Za-z]{1,3})?)?\s*$/
 const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?(?:Z|([+-])(\d\d):?(\d\d))?)?$/
 
 /** The value at a path of anything, such as an output. */
@@ -57,8 +57,9 @@ export function amountIn(value: unknown): number | undefined {
   if (typeof value === 'number') return value
   const time = typeof value === 'string' ? TIME.exec(value) : null
   if (time) return Number(time[1]) + Number(time[2]) / 60 + Number(time[3] ?? 0) / 3600
-  const found = typeof value === 'string' && value.length <= LONGEST_AMOUNT ? AMOUNT.exec(value)?.[1] : undefined
-  return found === undefined ? undefined : Number(found.replace(',', '.'))
+  const found = typeof value === 'string' && value.length <= LONGEST_AMOUNT ? AMOUNT.exec(value) : null
+  if (found?.[1] !== undefined) return Number(found[1].replaceAll(/[,'’]/g, ''))
+  return found?.[2] === undefined ? undefined : Number(found[2].replaceAll(/[^\d,+-]/g, '').replace(',', '.'))
 }
 
 /** Days since 1970, with the part of the day. Without a zone it is in UTC. */
@@ -135,8 +136,9 @@ function amountIn(value) {
   if (typeof value === 'number') return value
   const time = typeof value === 'string' ? ${String(TIME)}.exec(value) : null
   if (time) return Number(time[1]) + Number(time[2]) / 60 + Number(time[3] ?? 0) / 3600
-  const found = typeof value === 'string' && value.length <= ${LONGEST_AMOUNT} ? ${String(AMOUNT)}.exec(value)?.[1] : undefined
-  return found === undefined ? undefined : Number(found.replace(',', '.'))
+  const found = typeof value === 'string' && value.length <= ${LONGEST_AMOUNT} ? ${String(AMOUNT)}.exec(value) : null
+  if (found?.[1] !== undefined) return Number(found[1].replace(/[,'’]/g, ''))
+  return found?.[2] === undefined ? undefined : Number(found[2].replace(/[^\\d,+-]/g, '').replace(',', '.'))
 }`,
   ],
   [
