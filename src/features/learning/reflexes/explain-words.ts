@@ -102,13 +102,14 @@ function outsideWords({ columns }: Explaining, { outside }: Explained): string[]
 }
 
 const PATH = String.raw`context(?:\??\.\w+|(?:\?\.)?\['[^']*'\])+`
-const [EXACT, LISTED, RANGED, VALUE, WORD, UNSEEN] = [
+const [EXACT, LISTED, RANGED, VALUE, WORD, UNSEEN, NAMED] = [
   new RegExp(String.raw`^(${PATH}) !== (.*)$`),
   new RegExp(String.raw`^!(\[.*\])\.includes\((${PATH})\)$`),
   new RegExp(String.raw`^!\((?:typeof ${PATH} === 'number' && )?(${PATH}) >= (\S+) && ${PATH} <= (\S+)\)$`),
   /^!\(value\d* >= (\S+) && value\d* <= (\S+)\)$/,
   /^!(\[.*\])\.includes\(value\d*\)$/,
   new RegExp(String.raw`^hasUnseen\((${PATH}), `),
+  new RegExp(String.raw`^wordsOf\((${PATH})\)\.some\(`),
 ]
 
 /** A guard that left the event, with what the event has there. */
@@ -127,6 +128,8 @@ export function guardWords(condition: string, saw: Saw): string {
   if (exact) return `${is(exact[1])}; it was taught with ${readable(exact[2] ?? '')}.`
   const unseen = UNSEEN.exec(condition)
   if (unseen) return `${nameOfPath(pathIn(unseen[1] ?? ''))} has a number that it was not taught with.`
+  const named = NAMED.exec(condition)
+  if (named) return `${is(named[1])}, with a word that it was not taught with.`
   if (condition === 'context.event.meta?.heard === true')
     return 'Somebody may hear the words of this decision, so that the slow path says them.'
   if (condition.includes('=== undefined')) return 'A part of the event that the decision needs was not found.'

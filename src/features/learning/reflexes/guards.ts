@@ -2,18 +2,22 @@ import { isJsonFields, type Json } from '../../../base/json.ts'
 import type { Episode } from '../episode.ts'
 import { type ContextPath, pathCode, pathKey, valueAt } from './facts/condition.ts'
 import { leavesOf } from './facts/facts.ts'
+import { Names } from './facts/names.ts'
 import { dayOf, MOST_ITEMS } from './facts/readings.ts'
 import { quote } from './facts/text.ts'
 
 export type RuleGuard =
   | { path: readonly string[]; values: readonly (string | boolean | null)[] }
   | { names: readonly string[]; path: readonly string[] }
+  /** The words of a field whose texts are names. */
+  | { path: readonly string[]; words: readonly string[] }
   /** The values of a field of the items of a list. */
   | { path: readonly string[]; of: string; values: readonly (string | boolean | null)[] }
   /** The slow path says words beside such acts, so it decides where somebody can hear them. */
   | 'unheard'
 export function guardCode(guard: RuleGuard): string {
   if (guard === 'unheard') return 'if (context.event.meta?.heard === true) return null'
+  if ('words' in guard) return `if (wordsOf(${pathCode(guard.path)}).some((word) => !${listCode(guard.words)}.includes(word))) return null`
   if ('names' in guard)
     return `if (Object.keys(${pathCode(guard.path)} ?? {}).some((name) => !${listCode(guard.names)}.includes(name))) return null`
   if ('of' in guard) return `if (hasOther(${pathCode(guard.path)}, ${quote(guard.of)}, ${listCode(guard.values)})) return null`
@@ -71,10 +75,18 @@ export function guardsOf(own: readonly Episode[], all: readonly Episode[]): Rule
     const isListed = values.length > 0 && values.length <= MOST_VALUES && Math.min(...counts.values()) >= LEAST_EACH
     if (isListed && total === own.length) guards.push({ path, values })
   }
-  guards.push(...itemGuardsOf(own))
+  guards.push(...itemGuardsOf(own), ...nameGuardsOf(all, guards))
   const names = new Set(all.flatMap(({ saw }) => Object.keys(saw.window['10m']?.by_type ?? {})))
   if (names.size <= MOST_NAMES) guards.push({ path: ['window', '10m', 'by_type'], names: [...names].sort() })
   return guards
+}
+
+/** The words of fields with names, of all events, unless a guard knows their values. */
+function nameGuardsOf(all: readonly Episode[], guards: readonly RuleGuard[]): RuleGuard[] {
+  const names = new Names()
+  for (const { saw } of all) names.read(leavesOf(saw))
+  const known = new Set(guards.flatMap((guard) => (guard === 'unheard' ? [] : [pathKey(guard.path)])))
+  return [...names.all()].flatMap(([key, { path, words }]) => (known.has(key) ? [] : [{ path, words }]))
 }
 
 /** The fields of the first event, also inside of other fields. Outer ones first. */

@@ -43,7 +43,7 @@ export function* learnRules(
 ): Steps<Rule[][]> {
   const rules: Rule[][] = []
   for (const [own, { branches }] of classes.classes.entries()) {
-    const problem = { matrix, taught, crowd, positive: bitsOf(matrix.size, (index) => classes.of[index] === own) }
+    const problem = { matrix, taught, crowd, names: matrix.names, positive: bitsOf(matrix.size, (index) => classes.of[index] === own) }
     // Nothing separates decisions that all begin alike: their branches do.
     const usual = branches && isWanted(own) ? rulesByType(problem, types) : []
     rules.push(isWanted(own) && usual.length === 0 ? yield* rulesFor(problem) : usual)

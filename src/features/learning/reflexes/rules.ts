@@ -17,6 +17,8 @@ type Problem = {
   /** The episodes of the decision that the rules are for. */
   positive: Bits
   crowd: Crowd
+  /** The fields whose names a guard keeps the rules to, by `pathKey`: none if unset. */
+  names?: ReadonlySet<string>
 }
 
 const MOST_RULES = 24
@@ -32,8 +34,8 @@ const MOST_ABSENT = 16
 type Candidate = { literal: Literal; bits: Bits; support: number }
 type Candidates = { plain: readonly Candidate[]; differences: readonly Candidate[]; seen: Seen }
 /**
- * `texts`: some events have texts that are no value of few. `listed`: the fields of items that have
- * few values, which guards know.
+ * `texts`: some events have texts that are no value of few, and no names. `listed`: the fields of
+ * items that have few values, which guards know.
  */
 type Seen = { texts: boolean; listed: ReadonlySet<string> }
 
@@ -41,10 +43,14 @@ type Seen = { texts: boolean; listed: ReadonlySet<string> }
  * Rules for one decision, each of which holds by itself (CN2's unordered rules). A rule has to save
  * more bits than it takes to write down, so that chance finds none.
  */
-export function* rulesFor({ matrix, taught, positive, crowd }: Problem): Steps<Rule[]> {
+export function* rulesFor({ matrix, taught, positive, crowd, names }: Problem): Steps<Rule[]> {
   const all = candidatesFor(matrix, taught)
   const isDifference = ({ literal: { condition } }: Candidate): boolean => 'minus' in condition
-  const candidates = { plain: all.filter((one) => !isDifference(one)), differences: all.filter(isDifference), seen: seenIn(all, taught) }
+  const candidates = {
+    plain: all.filter((one) => !isDifference(one)),
+    differences: all.filter(isDifference),
+    seen: seenIn(all, taught, names),
+  }
   const own = and(positive, taught)
   const others = without(taught, positive)
   const ownCount = count(own)
@@ -64,7 +70,7 @@ export function* rulesFor({ matrix, taught, positive, crowd }: Problem): Steps<R
   return rules
 }
 
-function seenIn(all: readonly Candidate[], taught: Bits): Seen {
+function seenIn(all: readonly Candidate[], taught: Bits, names?: ReadonlySet<string>): Seen {
   const said = new Map<string, Bits>()
   const valued = new Map<string, Candidate[]>()
   const items = new Map<string, number>()
@@ -73,7 +79,7 @@ function seenIn(all: readonly Candidate[], taught: Bits): Seen {
     if (!holds || !('path' in condition)) continue
     const key = pathKey(condition.path)
     // A call of a tool returned it, and no stranger wrote the event so.
-    if (condition.is === 'says' && condition.path[0] !== RETURNED)
+    if (condition.is === 'says' && condition.path[0] !== RETURNED && !names?.has(key))
       said.set(key, or(said.get(key) ?? emptyBits(taught.length * 32), candidate.bits))
     if (condition.is === 'equal') valued.set(key, [...(valued.get(key) ?? []), candidate])
     if (condition.is === 'contains' && condition.of !== undefined) items.set(itemKey(condition), (items.get(itemKey(condition)) ?? 0) + 1)
@@ -223,6 +229,11 @@ function isClosed({ condition, holds }: Literal, literals: readonly Literal[], {
 }
 
 const isFlag = (condition: Condition): boolean => condition.is === 'equal' && typeof condition.value === 'boolean'
+
+/** True for a rule that needs the guards of names: it asks after numbers without a word. */
+export const needsNames = (literals: readonly Literal[]): boolean =>
+  literals.some(({ condition, holds }) => condition.is === 'at_least' && (!holds || condition.minus !== undefined)) &&
+  !literals.some(({ condition, holds }) => holds && isNamed(condition))
 
 /** Beginnings of words are for tables: in a rule they say little. */
 const isNamed = ({ is }: Condition): boolean => is === 'says' || is === 'equal' || is === 'contains'

@@ -6,7 +6,7 @@ import { type Acting, actCode, type CodeBranch, exampleLines, fieldCode, slotsOf
 import { branchTests, failureSeen } from './branch-tests.ts'
 import type { HeldOut, PreparedEpisodes } from './judge.ts'
 import { fieldSpansOf, textSpansIn, type FieldSpan, type TextSpans } from './facts/ranges.ts'
-import { coveredBy, type Rule } from './rules.ts'
+import { coveredBy, needsNames, type Rule } from './rules.ts'
 import { looksAt, packed, type TableScorer } from './scorer/fit.ts'
 import { readingSources } from './facts/readings.ts'
 import { LONGEST_TEXT } from '../../../base/words-of.ts'
@@ -60,17 +60,16 @@ function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, terms, b
   const texts = new Map([...paths.keys()].sort().map((key, index) => [key, `text${index === 0 ? '' : index + 1}`]))
   const spans = yield* spansIn(paths.values())
   const isOfWindow = (condition: Condition): boolean => 'path' in condition && condition.path[0] === 'window'
-  const body = [
-    ...guards.filter((guard) => guard === 'unheard' || 'values' in guard || conditions.some(isOfWindow)).map(guardCode),
-    ...fields.map(fieldCode),
-    ...rulesCode(rules, texts, paths),
-  ]
+  const isOfNames = taught.some(({ literals }) => needsNames(literals))
+  const isAsked = (guard: RuleGuard): boolean =>
+    guard === 'unheard' || 'values' in guard || ('words' in guard ? isOfNames : conditions.some(isOfWindow))
+  const body = [...guards.filter(isAsked).map(guardCode), ...fields.map(fieldCode), ...rulesCode(rules, texts, paths)]
   const own = actCode({ acts, taken, leaves, terms, branches, spans, fields: [], guards: [] })
   return joined([
     title.map((line) => `// ${line}`).join('\n'),
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
     own,
-    texts.size > 0 ? WORDS_SOURCE : '',
+    texts.size > 0 || body.some((line) => line.includes('wordsOf(')) ? WORDS_SOURCE : '',
     ...helpersOf([{ acts, spans, branches }]),
     conditions.some((condition) => 'path' in condition && condition.path[0] === REPEATS) ? REPEATS_SOURCE : '',
     conditions.some(({ is }) => is === 'contains') ? HAS_SOURCE : '',

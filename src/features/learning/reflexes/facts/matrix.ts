@@ -3,6 +3,7 @@ import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
 import { type Condition, type ContextPath, numberKey, pathKey, sumOf, valueAt } from './condition.ts'
 import type { Steps } from '../../../../base/steps.ts'
 import { changesOf, daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf, RETURNED } from './facts.ts'
+import { Names } from './names.ts'
 import { EARLIER } from './readings.ts'
 import { repeatsOf } from './repeats.ts'
 
@@ -17,6 +18,8 @@ export type Matrix = {
   rows: readonly Int32Array[]
   /** The numbers that have more values than features: of each episode, by `numberKey`. */
   numbers: ReadonlyMap<string, Float64Array>
+  /** The fields of events that have names in all of these episodes, by `pathKey`. */
+  names: ReadonlySet<string>
 }
 
 const MOST_FEATURES = 20_000
@@ -42,7 +45,7 @@ type IsAsked = (condition: Condition) => boolean
 /** Reads the episodes twice, so that only asked conditions that recur are held. */
 export function* matrixOf(episodes: readonly Episode[], isAsked: IsAsked = () => true): Steps<Matrix> {
   const size = episodes.length
-  const { counts, numbers, pairs } = yield* countFacts(episodes, isAsked)
+  const { counts, numbers, pairs, names } = yield* countFacts(episodes, isAsked)
   const differences = differencesOf(pairs, size)
   // The key of the field itself, which may be a number as well.
   const amounts = new Map([...numbers.values()].flatMap((one) => (one.path[0] === 'amount' ? [[pathKey(one.path.slice(1)), one]] : [])))
@@ -72,7 +75,7 @@ export function* matrixOf(episodes: readonly Episode[], isAsked: IsAsked = () =>
   const many = [...asked].flatMap(([key, { values }]): [string, Float64Array][] =>
     new Set(values).size > MOST_THRESHOLDS + 1 ? [[key, values]] : [],
   )
-  return { size, features, rows: rowsOf(features, size), numbers: new Map(many) }
+  return { size, features, rows: rowsOf(features, size), numbers: new Map(many), names }
 }
 
 const keyOf = (condition: Condition): string => JSON.stringify(condition)
@@ -152,10 +155,13 @@ function asAmounts<Of extends { path: ContextPath; support: number }>(
   return found
 }
 
-function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<{ counts: Counts; numbers: Numbers; pairs: Pair[] }> {
+type Counted = { counts: Counts; numbers: Numbers; pairs: Pair[]; names: Set<string> }
+
+function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<Counted> {
   const counts: Counts = new Map()
   const paths = new Map<string, { path: ContextPath; support: number }>()
   const mixed = new Set<string>()
+  const names = new Names()
   const pairs = new Map<string, Pair & { support: number }>()
   for (const [index, { saw }] of episodes.entries()) {
     if (index % STEP === 0) yield
@@ -164,6 +170,7 @@ function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<{ co
       if (isAsked({ is: 'at_least', path, value: 1 })) countOne(paths, key, { most: MOST_CONDITIONS, of: { path } })
     for (const { path, value } of leaves.leaves)
       if ((typeof value === 'string' || typeof value === 'boolean') && mixed.size < MOST_CONDITIONS) mixed.add(pathKey(path))
+    names.read(leaves)
     for (const pair of pairsIn(saw, leaves))
       if (isAsked({ is: 'at_least', ...pair, value: 1 })) countOne(pairs, numberKey(pair), { most: MOST_COUNTED_PAIRS, of: pair })
     eachFact(saw, leaves, (condition) => {
@@ -180,7 +187,12 @@ function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<{ co
       isChange ? MOST_CHANGES : MOST_PAIRS,
     ),
   )
-  return { counts, numbers: new Map(numbers), pairs: [...(others ?? []), ...(changes ?? [])].map(([, pair]) => pair) }
+  return {
+    counts,
+    numbers: new Map(numbers),
+    pairs: [...(others ?? []), ...(changes ?? [])].map(([, pair]) => pair),
+    names: new Set(names.all().keys()),
+  }
 }
 
 /** The first of several conditions that hold in the same episodes is enough: texts repeat. */

@@ -1,0 +1,44 @@
+import { wordsOf } from '../../../../base/words-of.ts'
+import { pathKey, type ContextPath } from './condition.ts'
+import type { Leaves } from './facts.ts'
+
+/** Characters of a name, such as `B-KL 123` or `db-7.eu`; a longer text is prose. */
+const LONGEST_NAME = 32
+/** Words that the names of a field have, numbers apart. */
+const MOST_WORDS_OF_NAMES = 60
+/** Times that each of these words has to come. */
+const LEAST_OF_A_WORD = 3
+
+export type FieldNames = { path: ContextPath; words: string[] }
+
+/**
+ * The fields of events whose texts are names: short, and made of words that come again and again,
+ * beside numbers. A word that nobody has seen tells another text from them, so that a guard that
+ * knows the words keeps a rule to names.
+ */
+export class Names {
+  /** Null: a field with prose. */
+  readonly #fields = new Map<string, { path: ContextPath; counts: Map<string, number> } | null>()
+
+  read({ leaves }: Leaves): void {
+    for (const { path, value } of leaves) {
+      if (typeof value !== 'string' || path[0] !== 'event' || path[1] === 'type' || path[1] === 'meta') continue
+      const key = pathKey(path)
+      const known = this.#fields.get(key)
+      if (known === null) continue
+      const { counts } = known ?? { counts: new Map<string, number>() }
+      if (value.length <= LONGEST_NAME) for (const word of wordsOf(value)) counts.set(word, (counts.get(word) ?? 0) + 1)
+      this.#fields.set(key, value.length > LONGEST_NAME || counts.size > MOST_WORDS_OF_NAMES ? null : { path, counts })
+    }
+  }
+
+  /** The fields by `pathKey`, with their words. */
+  all(): Map<string, FieldNames> {
+    const found = new Map<string, FieldNames>()
+    for (const [key, field] of this.#fields) {
+      if (!field || [...field.counts.values()].some((times) => times < LEAST_OF_A_WORD)) continue
+      found.set(key, { path: field.path, words: [...field.counts.keys()].sort() })
+    }
+    return found
+  }
+}
