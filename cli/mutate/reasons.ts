@@ -58,7 +58,6 @@ export const reasons: readonly Reason[] = [
       ['key_id === ADMIN_KEY_ID', 'true'],
       ['key_id === ADMIN_KEY_ID', 'false'],
       ['key_id === ADMIN_KEY_ID', 'key_id !== ADMIN_KEY_ID'],
-      ['false', 'true'],
       ['key === null || (key !== undefined && hasExpired(key))', 'true'],
       ['key === null || (key !== undefined && hasExpired(key))', 'false'],
       ['key === null || (key !== undefined && hasExpired(key))', 'key === null && key !== undefined && hasExpired(key)'],

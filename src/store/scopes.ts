@@ -120,7 +120,7 @@ export async function startLearning(
   const of = (when: string) => `SELECT scope FROM (SELECT scope FROM scopes WHERE learns = 1 AND ${when} ORDER BY learned_at LIMIT ?3)`
   // A clock that was ahead may have noted a start.
   const due = [of('learned_at < ?1'), of(`learned_at > ?2 + ${AHEAD_MS}`)].join(' UNION ALL ')
-  const statement = `UPDATE scopes SET learned_at = ?2 WHERE scope IN (${due}) RETURNING scope`
+  const statement = `UPDATE scopes SET learned_at = ?2 WHERE scope IN (SELECT scope FROM (${due}) LIMIT ?3) RETURNING scope`
   const { results } = await db.prepare(statement).bind(before, now, limit).all<{ scope: string }>()
   return results.map(({ scope }) => scope)
 }

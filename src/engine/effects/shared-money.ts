@@ -39,7 +39,8 @@ export function spentAt(spent: MoneySpent, at: number): MoneySpent {
   if (spent.day === day && spent.month === month) return spent
   const today = moved(spent.days, [spent.day, spent.today], day)
   const this_month = moved(spent.months, [spent.month, spent.this_month], month)
-  const told = spent.told?.slice(-MOST_OTHERS) ?? []
+  const current = new Set([`day:${day}`, `month:${month}`])
+  const told = spent.told?.filter((one, place, all) => current.has(one) || place >= all.length - MOST_OTHERS) ?? []
   return { day, month, today: today.sum, this_month: this_month.sum, told, days: today.others, months: this_month.others }
 }
 

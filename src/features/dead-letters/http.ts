@@ -70,7 +70,8 @@ async function runJob(deployed: Deployed, id: string, budget_ms = BUDGET_MS): Pr
     if (await isKeyEnded(deployed.env, job)) {
       const { before, done, total, leased_until, patterns } = job
       const left = await countMatching(db, { ...job.which, patterns, before })
-      const failed = Math.min(job.failed + left, total - done)
+      // Letters that came since are none of its total.
+      const failed = Math.max(job.failed, Math.min(job.failed + left, total - done))
       await updateJob(db, id, { before, done, failed, error: KEY_ENDED, ended_at: Date.now(), leased_until })
       return letters
     }

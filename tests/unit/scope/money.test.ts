@@ -8,7 +8,7 @@ import { budgetsProblem, sharedBudgets } from '../../../src/contract/settings/bu
 import type { Event } from '../../../src/core/event.ts'
 import type { Unit } from '../../../src/kernel/unit.ts'
 import { Money } from '../../../src/engine/turns/money.ts'
-import { SharedMoney } from '../../../src/engine/effects/shared-money.ts'
+import { nearOf, NOTHING_SPENT, paid, SharedMoney, spentAt } from '../../../src/engine/effects/shared-money.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const DAY = 86_400_000
@@ -255,6 +255,17 @@ describe('a budget in money of a scope', () => {
     expect(entries).toMatchObject([
       { kind: 'alert-raised', name: 'budget-near', summary: '80 % of the budget per month of this scope is spent' },
     ])
+  })
+
+  test('tells a person once a month, however many days come near their limits', () => {
+    const most = { day: 10_000, month: 1_000_000 }
+    let spent = NOTHING_SPENT
+    const told = Array.from({ length: 12 }, (_, day) => {
+      const { near, spent: after } = nearOf(paid(spentAt(spent, NOON + day * DAY), day === 0 ? 850_000 : 9000), most)
+      spent = after
+      return near.join()
+    })
+    expect(told).toEqual(['day,month', ...Array.from({ length: 11 }, () => 'day')])
   })
 
   test('counts the calls of an event in all its attempts', async () => {

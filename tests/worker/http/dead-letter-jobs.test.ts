@@ -102,6 +102,19 @@ test('a job ends with its key, and the letters that are left stay', async () => 
   expect(await lettersOf({ scope })).toHaveLength(3)
 })
 
+test('a job whose key ends counts no letter that came after it began', async () => {
+  const scope = freshScope()
+  await bury([{ scope, error: 'later' }])
+  const key = await keyFor(['operator'], [scope])
+  const { key_id } = (await call('/v1/key', { key })).body as { key_id: string }
+  const now = Date.now()
+  const head = { id: crypto.randomUUID(), verb: 'discard' as const, which: { scope }, patterns: [scope], key_id, by: 'ann' }
+  await insertJob(storeOf(env), { ...head, started_at: now, before: { at: now + 1, id: '' }, total: 1, done: 2 })
+  expect((await call(`/v1/keys/${key_id}`, { method: 'DELETE' })).status).toBe(204)
+  await continueJobs(env, now, [])
+  expect(await ended(head.id)).toMatchObject({ total: 1, done: 2, failed: 0 })
+})
+
 test('the sweep continues a job that a request left, and its letters that came later stay', async () => {
   const scope = freshScope()
   const now = Date.now()

@@ -50,15 +50,20 @@ describe('the destinations of a call', () => {
     expect(paths({ user: 'alice', server_part: 'evil.example' }, tool(z.looseObject({}), { sends, reads: true }))).toEqual([])
   })
 
-  test('are found in a moment in a schema that refers to itself many times', () => {
+  test('are found in a schema that refers to itself many times, of which few parts are read', () => {
     const where = { type: 'string', format: 'email' } as const
     const again = Object.fromEntries(Array.from({ length: 2000 }, (_, nth) => [`f${nth}`, { $ref: '#/$defs/Node' } as const]))
     const node = { type: 'object', properties: { ...again, reach: where } } as const
-    const many = jsonSchema({ type: 'object', properties: { reach: where, more: { $ref: '#/$defs/Node' } }, $defs: { Node: node } })
+    let reads = 0
+    const definitions = {
+      get Node() {
+        reads += 1
+        return reads > 10_000 ? expect.unreachable('it is read without end') : node
+      },
+    }
+    const many = jsonSchema({ type: 'object', properties: { reach: where, more: { $ref: '#/$defs/Node' } }, $defs: definitions })
     const root = jsonSchema({ type: 'object', properties: { reach: where, child: { $ref: '#' } } })
-    const began = performance.now()
     expect(paths({ reach: EVE, more: { reach: EVE } }, tool(z.looseObject({}), { shown_input: many }))).toEqual([EVE, EVE])
-    expect(performance.now() - began).toBeLessThan(5000)
     expect(paths({ child: { child: { reach: EVE } } }, tool(z.looseObject({}), { shown_input: root }))).toEqual([EVE])
   })
 
