@@ -2,7 +2,7 @@ import { isJsonFields, type Json } from '../../../base/json.ts'
 import type { Episode } from '../episode.ts'
 import { type ContextPath, pathCode, pathKey, valueAt } from './facts/condition.ts'
 import { leavesOf } from './facts/facts.ts'
-import { Names } from './facts/names.ts'
+import type { FieldNames } from './facts/names.ts'
 import { dayOf, MOST_ITEMS } from './facts/readings.ts'
 import { quote } from './facts/text.ts'
 
@@ -75,18 +75,16 @@ export function guardsOf(own: readonly Episode[], all: readonly Episode[]): Rule
     const isListed = values.length > 0 && values.length <= MOST_VALUES && Math.min(...counts.values()) >= LEAST_EACH
     if (isListed && total === own.length) guards.push({ path, values })
   }
-  guards.push(...itemGuardsOf(own), ...nameGuardsOf(all, guards))
+  guards.push(...itemGuardsOf(own))
   const names = new Set(all.flatMap(({ saw }) => Object.keys(saw.window['10m']?.by_type ?? {})))
   if (names.size <= MOST_NAMES) guards.push({ path: ['window', '10m', 'by_type'], names: [...names].sort() })
   return guards
 }
 
-/** The words of fields with names, of all events, unless a guard knows their values. */
-function nameGuardsOf(all: readonly Episode[], guards: readonly RuleGuard[]): RuleGuard[] {
-  const names = new Names()
-  for (const { saw } of all) names.read(leavesOf(saw))
+/** The words of fields with names, unless a guard knows the values of the field. */
+export function nameGuardsOf(names: FieldNames, guards: readonly RuleGuard[]): RuleGuard[] {
   const known = new Set(guards.flatMap((guard) => (guard === 'unheard' ? [] : [pathKey(guard.path)])))
-  return [...names.all()].flatMap(([key, { path, words }]) => (known.has(key) ? [] : [{ path, words }]))
+  return Array.from(names).flatMap(([key, { path, words }]) => (known.has(key) ? [] : [{ path, words }]))
 }
 
 /** The fields of the first event, also inside of other fields. Outer ones first. */

@@ -116,7 +116,7 @@ function* prepareFreely(
 }
 
 function* matrixFor(episodes: readonly Episode[], classes: Classes, before?: PreparedEpisodes): Steps<PreparedEpisodes['matrix']> {
-  if (!isRuled(classes)) return { size: episodes.length, features: [], rows: [], numbers: new Map(), names: new Set() }
+  if (!isRuled(classes)) return { size: episodes.length, features: [], rows: [], numbers: new Map(), names: new Map() }
   return before && isRuled(before.classes) ? before.matrix : yield* matrixOf(episodes)
 }
 

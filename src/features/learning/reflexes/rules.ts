@@ -2,6 +2,7 @@ import { and, type Bits, bitsOf, count, countBoth, emptyBits, or, without } from
 import { type Condition, type Literal, pathKey } from './facts/condition.ts'
 import { RETURNED } from './facts/facts.ts'
 import type { Matrix } from './facts/matrix.ts'
+import type { FieldNames } from './facts/names.ts'
 import type { Steps } from '../../../base/steps.ts'
 import type { Crowd } from './sources.ts'
 import { MOST_VALUES } from './guards.ts'
@@ -17,8 +18,8 @@ type Problem = {
   /** The episodes of the decision that the rules are for. */
   positive: Bits
   crowd: Crowd
-  /** The fields whose names a guard keeps the rules to, by `pathKey`: none if unset. */
-  names?: ReadonlySet<string>
+  /** The names that a guard keeps the rules to: none if unset. */
+  names?: FieldNames
 }
 
 const MOST_RULES = 24
@@ -70,7 +71,7 @@ export function* rulesFor({ matrix, taught, positive, crowd, names }: Problem): 
   return rules
 }
 
-function seenIn(all: readonly Candidate[], taught: Bits, names?: ReadonlySet<string>): Seen {
+function seenIn(all: readonly Candidate[], taught: Bits, names?: FieldNames): Seen {
   const said = new Map<string, Bits>()
   const valued = new Map<string, Candidate[]>()
   const items = new Map<string, number>()

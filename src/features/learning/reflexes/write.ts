@@ -27,7 +27,7 @@ import { withWeights } from '../../../reflexes/weights.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
 import { type Extractor, ROUNDED_SOURCE, TIDIED_SOURCE } from './slots.ts'
-import { guardCode, guardsOf, HAS_OTHER_SOURCE, LEAST_EACH, type RuleGuard, typesOf } from './guards.ts'
+import { guardCode, guardsOf, HAS_OTHER_SOURCE, LEAST_EACH, nameGuardsOf, type RuleGuard, typesOf } from './guards.ts'
 import { titleFor } from './title.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
@@ -259,9 +259,11 @@ function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRul
   const indexes = indexesOf(ownOf(base))
   const taught = indexes.map((index) => episodes[index] as Episode)
   yield
+  const guards = guardsOf(taught, episodes)
+  const names = nameGuardsOf(base.prepared.matrix.names, guards)
   const code = yield* codeOf({
     title: [...titleOf(base), `Its decision: ${quote(decision.key)}.`],
-    guards: [...(decision.unheard ? (['unheard'] as const) : []), ...guardsOf(taught, episodes)],
+    guards: [...(decision.unheard ? (['unheard'] as const) : []), ...guards, ...names],
     fields: yield* fieldSpansOf(taught, isAskedIn(rules)),
     spansIn: (paths) => textSpansIn(taught, paths),
     acts: decision.acts,

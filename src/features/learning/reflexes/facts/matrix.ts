@@ -3,7 +3,7 @@ import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
 import { type Condition, type ContextPath, numberKey, pathKey, sumOf, valueAt } from './condition.ts'
 import type { Steps } from '../../../../base/steps.ts'
 import { changesOf, daysOf, eachFact, type Leaf, type Leaves, leavesOf, readingsOf, RETURNED } from './facts.ts'
-import { Names } from './names.ts'
+import { type FieldNames, Names } from './names.ts'
 import { EARLIER } from './readings.ts'
 import { repeatsOf } from './repeats.ts'
 
@@ -18,8 +18,8 @@ export type Matrix = {
   rows: readonly Int32Array[]
   /** The numbers that have more values than features: of each episode, by `numberKey`. */
   numbers: ReadonlyMap<string, Float64Array>
-  /** The fields of events that have names in all of these episodes, by `pathKey`. */
-  names: ReadonlySet<string>
+  /** The fields of events that have names in these episodes, by `pathKey`. */
+  names: FieldNames
 }
 
 const MOST_FEATURES = 20_000
@@ -155,7 +155,7 @@ function asAmounts<Of extends { path: ContextPath; support: number }>(
   return found
 }
 
-type Counted = { counts: Counts; numbers: Numbers; pairs: Pair[]; names: Set<string> }
+type Counted = { counts: Counts; numbers: Numbers; pairs: Pair[]; names: FieldNames }
 
 function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<Counted> {
   const counts: Counts = new Map()
@@ -191,7 +191,7 @@ function* countFacts(episodes: readonly Episode[], isAsked: IsAsked): Steps<Coun
     counts,
     numbers: new Map(numbers),
     pairs: [...(others ?? []), ...(changes ?? [])].map(([, pair]) => pair),
-    names: new Set(names.all().keys()),
+    names: names.all(),
   }
 }
 

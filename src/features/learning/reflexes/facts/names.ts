@@ -9,7 +9,7 @@ const MOST_WORDS_OF_NAMES = 60
 /** Times that each of these words has to come. */
 const LEAST_OF_A_WORD = 3
 
-export type FieldNames = { path: ContextPath; words: string[] }
+export type FieldNames = ReadonlyMap<string, { path: ContextPath; words: readonly string[] }>
 
 /**
  * The fields of events whose texts are names: short, and made of words that come again and again,
@@ -33,12 +33,12 @@ export class Names {
   }
 
   /** The fields by `pathKey`, with their words. */
-  all(): Map<string, FieldNames> {
-    const found = new Map<string, FieldNames>()
-    for (const [key, field] of this.#fields) {
-      if (!field || [...field.counts.values()].some((times) => times < LEAST_OF_A_WORD)) continue
-      found.set(key, { path: field.path, words: [...field.counts.keys()].sort() })
-    }
-    return found
+  all(): FieldNames {
+    return new Map(
+      Array.from(this.#fields).flatMap(([key, field]) => {
+        if (!field || [...field.counts.values()].some((times) => times < LEAST_OF_A_WORD)) return []
+        return [[key, { path: field.path, words: [...field.counts.keys()].sort() }]]
+      }),
+    )
   }
 }
