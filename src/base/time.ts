@@ -1,3 +1,6 @@
+/** A time that is later than now by more is of a clock that was ahead. */
+export const AHEAD_MS = 60_000
+
 export const iso = (ms: number): string => new Date(ms).toISOString()
 /** The day, in UTC. */
 export const isoDay = (ms: number): string => iso(ms).slice(0, 10)

@@ -1,3 +1,4 @@
+import { AHEAD_MS } from '../base/time.ts'
 import type { Action } from '../contract/action.ts'
 import type { ReflexReference } from '../contract/reflex.ts'
 import type { RecentAction } from './reflex-context.ts'
@@ -11,7 +12,6 @@ export type HistoryRecord = { fires: FireRecord[] } & Pace
 const RECENT = 10
 const MOST_ARTIFACTS_PER_MINUTE = 5
 const DEFAULT_RATE = 6000
-const AHEAD_MS = 60_000
 /** A longer action is kept without its content, or ten of them would fill the context. */
 const LONGEST = 1000
 

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, isNotNull, lt, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { iso } from '../base/time.ts'
+import { AHEAD_MS, iso } from '../base/time.ts'
 import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
 import { fireShare } from '../features/statistics/contract/statistics.ts'
 import { withinBounds } from './events.ts'
@@ -90,9 +90,6 @@ export async function overdueScopes(db: D1Database, before: number): Promise<str
     .limit(MOST_OVERDUE)
   return rows.map(({ scope }) => scope)
 }
-
-/** A report that is later than now by more was made by a clock that was ahead. */
-const AHEAD_MS = 60_000
 
 /**
  * Scopes that reported by a clock that was ahead of `now`, and have an alarm that it set. All are

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { fnv1a } from '../../../src/base/fnv1a.ts'
+import { leavesOf } from '../../../src/features/learning/reflexes/facts/facts.ts'
+import { Names } from '../../../src/features/learning/reflexes/facts/names.ts'
 import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
 import { guardWords } from '../../../src/features/learning/reflexes/explain-words.ts'
 import { call, episode, history } from './histories.ts'
@@ -41,6 +43,14 @@ test.each([
 ])('a field with texts %s has no names, so that each rule on a difference has a word', (_, vehicle) => {
   for (const { code } of finesOf(vehicle))
     for (const condition of code.match(/\n {2}if \(.*difference\(.*/g) ?? []) expect(condition).toContain('.includes(')
+})
+
+test('a field beyond the first forty with texts has no names', () => {
+  const names = new Names()
+  const fields = Object.fromEntries(Array.from({ length: 41 }, (_, nth) => [`n${nth + 10}`, 'db 7']))
+  for (let index = 0; index < 3; index += 1) names.read(leavesOf(episode(index, { type: 'read', ...fields }, []).saw))
+  const found = [...names.all().values()].map(({ path }) => path[1])
+  expect([found.length, found.includes('n10'), found.includes('n50')]).toEqual([40, true, false])
 })
 
 test('the guard of names says which text it left', () => {

@@ -148,12 +148,11 @@ const [ITEM, OF_ITEMS, NUMBER, SAYS] = [
   new RegExp(String.raw`(!?)(${PATH}) says '(?:(\^) )?([^']*)'`, 'g'),
 ]
 
-const NAMES = String.raw`\[((?:'[^']*'(?:, )?)*)\]`
-const BEFORE = String.raw`earlier\(context, ${NAMES}, ${NAMES}\)`
-const OPERAND = String.raw`(?:sum of |most of |least of )?${PATH}|(?:amountIn|dayOf)\(${PATH}\)|${BEFORE.replaceAll('((?:', '(?:(?:')}`
+const NAMES = String.raw`\[(?:'[^']*'(?:, )?)*\]`
+const OPERAND = String.raw`(?:sum of |most of |least of )?${PATH}|(?:amountIn|dayOf)\(${PATH}\)|earlier\(context, ${NAMES}, ${NAMES}\)`
 const [CHANGE, EARLIER, AMOUNT, DAY, WHERE] = [
   new RegExp(String.raw`difference\((${OPERAND}), (${OPERAND})\)`, 'g'),
-  new RegExp(BEFORE, 'g'),
+  new RegExp(String.raw`earlier\(context, (${NAMES}), (${NAMES})\)`, 'g'),
   new RegExp(String.raw`amountIn\((${PATH})\)`, 'g'),
   new RegExp(String.raw`dayOf\((${PATH})\)`, 'g'),
   new RegExp(String.raw`'[^']*'|${PATH}`, 'g'),

@@ -219,7 +219,7 @@ function bestStep(candidates: readonly Candidate[], literals: readonly Literal[]
  */
 function isClosed({ condition, holds }: Literal, literals: readonly Literal[], { texts, listed }: Seen): boolean {
   if ((holds && !('minus' in condition)) || isFlag(condition) || condition.is === 'present') return true
-  if (condition.is === 'at_least') return !texts || literals.some((literal) => literal.holds && isNamed(literal.condition))
+  if (condition.is === 'at_least') return !texts || haveWord(literals)
   if (condition.is === 'follows') return literals.some((literal) => literal.holds)
   // A guard knows the values of such fields.
   if (condition.is === 'contains' && listed.has(itemKey(condition))) return true
@@ -233,8 +233,9 @@ const isFlag = (condition: Condition): boolean => condition.is === 'equal' && ty
 
 /** True for a rule that needs the guards of names: it asks after numbers without a word. */
 export const needsNames = (literals: readonly Literal[]): boolean =>
-  literals.some(({ condition, holds }) => condition.is === 'at_least' && (!holds || condition.minus !== undefined)) &&
-  !literals.some(({ condition, holds }) => holds && isNamed(condition))
+  literals.some(({ condition, holds }) => condition.is === 'at_least' && (!holds || condition.minus !== undefined)) && !haveWord(literals)
+
+const haveWord = (literals: readonly Literal[]): boolean => literals.some(({ condition, holds }) => holds && isNamed(condition))
 
 /** Beginnings of words are for tables: in a rule they say little. */
 const isNamed = ({ is }: Condition): boolean => is === 'says' || is === 'equal' || is === 'contains'

@@ -69,7 +69,7 @@ function* codeOf({ title, guards, fields, spansIn, acts, taken, leaves, terms, b
     title.map((line) => `// ${line}`).join('\n'),
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
     own,
-    texts.size > 0 || body.some((line) => line.includes('wordsOf(')) ? WORDS_SOURCE : '',
+    body.some((line) => line.includes('wordsOf(')) ? WORDS_SOURCE : '',
     ...helpersOf([{ acts, spans, branches }]),
     conditions.some((condition) => 'path' in condition && condition.path[0] === REPEATS) ? REPEATS_SOURCE : '',
     conditions.some(({ is }) => is === 'contains') ? HAS_SOURCE : '',

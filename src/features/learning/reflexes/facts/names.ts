@@ -9,6 +9,9 @@ const MOST_WORDS_OF_NAMES = 60
 /** Times that each of these words has to come. */
 const LEAST_OF_A_WORD = 3
 
+/** Fields whose texts are read, the first ones: a guard for each of them is in the code. */
+const MOST_FIELDS = 40
+
 export type FieldNames = ReadonlyMap<string, { path: ContextPath; words: readonly string[] }>
 
 /**
@@ -25,7 +28,7 @@ export class Names {
       if (typeof value !== 'string' || path[0] !== 'event' || path[1] === 'type' || path[1] === 'meta') continue
       const key = pathKey(path)
       const known = this.#fields.get(key)
-      if (known === null) continue
+      if (known === null || (known === undefined && this.#fields.size >= MOST_FIELDS)) continue
       const { counts } = known ?? { counts: new Map<string, number>() }
       if (value.length <= LONGEST_NAME) for (const word of wordsOf(value)) counts.set(word, (counts.get(word) ?? 0) + 1)
       this.#fields.set(key, value.length > LONGEST_NAME || counts.size > MOST_WORDS_OF_NAMES ? null : { path, counts })
