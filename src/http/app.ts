@@ -33,6 +33,9 @@ export type FeatureRoutes = {
 /** `operations`: what all features declare. */
 type ApiOfFeatures = { fetch: App['fetch']; operations: readonly AnyOperation[] }
 
+/** The headers of an answer that the script of a page can read. */
+const READABLE = ['Retry-After', 'x-reflex-trace', 'x-reflex-scope', 'x-reflex-decided-by', 'x-reflex-unrecorded', 'x-should-retry']
+
 /** The API of a deployment: routes of its features, the platform and its agents. */
 export function createApp(agents: AgentRegistry, features: readonly (FeatureRoutes & DeploymentFeature)[]): App {
   const listeners = features.flatMap(({ changed }) => changed ?? [])
@@ -52,10 +55,7 @@ export function createApp(agents: AgentRegistry, features: readonly (FeatureRout
   const open = openRoutes(base, document)
 
   // Any page may call the API: browsers add no credentials, so a page needs a key.
-  open.use(
-    '/v1/*',
-    cors({ origin: '*', exposeHeaders: ['Retry-After', 'x-reflex-trace', 'x-reflex-scope', 'x-reflex-decided-by'], maxAge: 600 }),
-  )
+  open.use('/v1/*', cors({ origin: '*', exposeHeaders: READABLE, maxAge: 600 }))
   for (const routes of features.flatMap(({ open: unkeyed = [] }) => unkeyed)) open.route('/', routes)
 
   // G7: the routes above are open; every route below needs a key.

@@ -52,6 +52,10 @@ test.each([CHAT, RESPONSES, MESSAGES])(
     })
     // A client that repeats what fails would pay for the same answer again.
     expect(headers.get('x-should-retry')).toBe('false')
+    // In a page, the client reads only the headers that are named here.
+    expect(headers.get('Access-Control-Expose-Headers')?.split(',')).toEqual(
+      expect.arrayContaining(['x-should-retry', 'x-reflex-unrecorded', 'x-reflex-trace']),
+    )
     expect(headers.get('x-reflex-trace')).toMatch(/^[0-9a-f]{32}$/)
     expect(await entriesOf(stubOf(scope), 'turn-ended')).toMatchObject([
       { status: 'failed', error: expect.stringContaining('256000 bytes') },
