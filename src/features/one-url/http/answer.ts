@@ -85,12 +85,11 @@ export function scopeOf(c: Context<AuthEnv>, { user }: Pick<ParsedRequest, 'user
 const MOST_PART = 100
 
 /**
- * A name as a part of a scope. What a plain one may have stays, unless it could be taken for an
- * escaped one, and a long plain name is cut. All other names have parts of their own.
+ * A name as a part of a scope, each name as one of its own. A plain one stays, unless it could be
+ * taken for an escaped one. A long one is cut, and a hash tells it apart.
  */
 function partOf(name: string): string {
-  if (/^[\w.:@-]+$/.test(name) && !/:[\dA-F]{2}/.test(name)) return name.slice(0, MOST_PART)
-  const escaped = escapedName(name)
+  const escaped = /^[\w.:@-]+$/.test(name) && !/:[\dA-F]{2}/.test(name) ? name : escapedName(name)
   return escaped.length <= MOST_PART ? escaped : `${escaped.slice(0, MOST_PART - 33)}/${hexHash(name).slice(0, 32)}`
 }
 
