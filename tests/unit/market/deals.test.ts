@@ -38,6 +38,16 @@ describe('an offer', () => {
     expect(worth(market, 'bob')).toEqual([70])
   })
 
+  test('of another buyer under a used id learns neither the listing nor the price of the deal', () => {
+    const market = openMarket()
+    market.list()
+    market.list({ listing_id: 'another' })
+    market.offer()
+    const details = ['listing', 'another'].map((listing) => market.offer({ buyer: 'scope:carol', price: 29 }, listing))
+    const refused = { ok: false, reason: 'other_content', detail: 'The deal deal exists and differs in buyer: use another id.' }
+    expect(details).toMatchObject([refused, refused])
+  })
+
   test('of more than the buyer has is refused, and stays refused under its id', () => {
     const market = openMarket()
     market.list()

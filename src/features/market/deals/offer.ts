@@ -37,7 +37,9 @@ export function offer(book: DealBook, listing_id: string, asked: NewOffer, by: L
 function repeated(book: DealBook, known: DealRecord, listing_id: string, asked: NewOffer): Offered {
   const fields = new Set([...Object.keys(known.asked), ...Object.keys(asked)]) as Set<keyof NewOffer>
   const differs = [...fields].find((field) => canonicalJson(known.asked[field] ?? null) !== canonicalJson(asked[field] ?? null))
-  const field = known.listing_id === listing_id ? differs : 'listing_id'
+  // First: another buyer learns nothing of the deal.
+  const is_own = known.asked.buyer === asked.buyer
+  const field = !is_own ? 'buyer' : known.listing_id === listing_id ? differs : 'listing_id'
   if (field !== undefined) return refuse('other_content', `The deal ${asked.id} exists and differs in ${field}: use another id.`)
   return { ok: true, deal: presentDeal(known, book.deals.used(known.deal_id)), created: false }
 }
