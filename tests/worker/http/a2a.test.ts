@@ -129,7 +129,13 @@ describe('a message', () => {
     const scope = freshScope()
     const other = await ask(scope, 'SendMessage', { message: text('x') }, { headers: { 'A2A-Version': '0.3' } })
     expect(other.body.error).toMatchObject({ code: -32009 })
-    expect((await ask(scope, 'NoMethod')).body.error).toMatchObject({ code: -32601 })
+    // As a client of version 0.3 asks.
+    expect((await ask(scope, 'message/send')).body.error).toEqual({
+      code: -32601,
+      message: expect.stringMatching(/no method message\/send: A2A 1.0 has SendMessage, /),
+    })
+    for (const method of ['GetTask', 'CancelTask', 'SubscribeToTask'])
+      expect((await ask(scope, method, {})).body.error).toMatchObject({ code: -32602, message: expect.stringContaining('id is required') })
     expect((await ask(scope, 'GetTask', [])).body.error).toMatchObject({ code: expect.any(Number) })
     for (const verb of ['Create', 'Get', 'Delete'])
       expect((await ask(scope, `${verb}TaskPushNotificationConfig`, { taskId: 'x', id: 'x' })).body.error).toMatchObject({ code: -32003 })

@@ -393,7 +393,8 @@ export class ScopeAgent implements A2ARequestHandler {
   }
 
   async #found(id: string): Promise<TaskFacts> {
-    const facts = id === '' || id.length > 128 ? null : await factsOf(this.#stub, id)
+    if (id === '') throw malformed('id is required: the id of the task, which is the messageId of its message.')
+    const facts = id.length > 128 ? null : await factsOf(this.#stub, id)
     if (facts) {
       demandReader(this.#c.var.principal, facts.task)
       return facts

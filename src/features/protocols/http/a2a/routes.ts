@@ -20,6 +20,7 @@ import { jsonBody } from '../../../../http/body/body.ts'
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
 const INTERNAL_ERROR = -32_603
+const NO_METHOD = -32_601
 
 /** Nothing is sent without an answer: A2A has no notifications. */
 const rpcRequest = message.required({ id: true, method: true })
@@ -76,7 +77,9 @@ async function called(c: Context<AuthEnv>, request: Message): Promise<Response> 
     const answer = await new JsonRpcTransportHandler(agent).handle(request, new ServerCallContext())
     // As on every other route, an error that is not of the protocol is a problem.
     if (failures.length > 0) throw failures[0]
-    if (isUnread(answer)) throw new RequestMalformedError('params: a value has not the form that A2A gives it.')
+    const code = codeOf(answer)
+    if (code === INTERNAL_ERROR) throw new RequestMalformedError('params: a value has not the form that A2A gives it.')
+    if (code === NO_METHOD) return Response.json({ jsonrpc: '2.0', id: request.id, error: { code, message: noMethod(request.method) } })
     return Symbol.asyncIterator in answer ? await streamed(answer, request.id) : Response.json(answer)
   } catch (error) {
     if (error instanceof A2AError) return Response.json(failed(request.id, error))
@@ -85,7 +88,10 @@ async function called(c: Context<AuthEnv>, request: Message): Promise<Response> 
 }
 
 /** The SDK reads the parameters without a schema, and fails on what it cannot read. */
-const isUnread = (answer: object): boolean => 'error' in answer && (answer.error as { code?: number }).code === INTERNAL_ERROR
+const codeOf = (answer: object): number | undefined => ('error' in answer ? (answer.error as { code?: number }).code : undefined)
+
+const noMethod = (name = ''): string =>
+  `There is no method ${name.slice(0, 64)}: A2A ${PROTOCOL_VERSION} has SendMessage, SendStreamingMessage, GetTask, ListTasks, SubscribeToTask, CancelTask and GetExtendedAgentCard.`
 
 type Message = z.infer<typeof message>
 type Id = Message['id']
