@@ -16,10 +16,12 @@ export const slack = defineAgent({
   tools: {
     slack_reply: defineTool({
       description: 'Posts a message to the thread',
-      input: z.object({ channel: z.string(), thread_ts: z.string(), text: z.string().max(4000) }),
-      async execute(input, { env, fetch, signal }) {
+      input: z.object({ text: z.string().max(4000) }),
+      async execute({ text }, { env, fetch, signal, scope }) {
+        // The scope says where it goes: no text of a message can send it elsewhere.
+        const [, channel, thread_ts] = scope.split('/')
         const headers = { authorization: env.REFLEX_TOOL_SLACK ?? '', 'content-type': 'application/json' }
-        const body = JSON.stringify(input)
+        const body = JSON.stringify({ channel, thread_ts, text })
         const response = await fetch('https://slack.com/api/chat.postMessage', { method: 'POST', headers, body, signal })
         const answer: { ok: boolean; error?: string } = await response.json()
         if (!answer.ok) throw new Error(`Slack refused the message: ${answer.error}`)
@@ -31,8 +33,7 @@ export const slack = defineAgent({
     const said = context.ofType('ws.message').map(({ content }) => content)
     const { text } = await generateText({ model: deps.model, prompt: said.join('\n'), abortSignal: deps.signal, maxRetries: 0 })
     if (text === '') return null
-    const [, channel = '', thread_ts = ''] = context.scope.split('/')
-    await deps.call('slack_reply', { channel, thread_ts, text })
+    await deps.call('slack_reply', { text })
     return { text }
   },
 })

@@ -16,8 +16,10 @@ export const telegram = defineAgent({
   tools: {
     telegram_reply: defineTool({
       description: 'Sends a message to the chat',
-      input: z.object({ chat_id: z.string(), text: z.string().max(4000) }),
-      async execute(input, { env, fetch, signal }) {
+      input: z.object({ text: z.string().max(4000) }),
+      async execute({ text }, { env, fetch, signal, scope }) {
+        // The scope says where it goes: no text of a message can send it elsewhere.
+        const input = { chat_id: scope.slice('telegram/'.length), text }
         const address = `https://api.telegram.org/bot${env.REFLEX_TOOL_TELEGRAM}/sendMessage`
         const headers = { 'content-type': 'application/json' }
         const answer = await fetch(address, { method: 'POST', headers, body: JSON.stringify(input), signal })
@@ -30,8 +32,7 @@ export const telegram = defineAgent({
     const said = context.ofType('ws.message').map(({ content }) => content)
     const { text } = await generateText({ model: deps.model, prompt: said.join('\n'), abortSignal: deps.signal, maxRetries: 0 })
     if (text === '') return null
-    const chat_id = context.scope.slice('telegram/'.length)
-    await deps.call('telegram_reply', { chat_id, text })
+    await deps.call('telegram_reply', { text })
     return { text }
   },
 })
