@@ -278,7 +278,7 @@ export class SocketFeed {
   }
 
   add(socket: WebSocket, attachment: Attachment): void {
-    if (!this.#attachments.has(socket)) this.#countKey(attachment.key_id, 1)
+    this.#countKey(attachment.key_id, 1)
     this.#attachments.set(socket, attachment)
   }
 
@@ -450,7 +450,6 @@ export class SocketFeed {
     const open = unconfirmed.filter(([, { closing }]) => !closing)
     const [most] = open.toSorted(([, left], [, right]) => right.sent - left.sent)
     if (most && bytesSent(open) >= limits.unconfirmed_bytes_per_scope) this.#close(...most)
-    if (attachment.closing) return
     this.#stalled.delete(socket)
     attachment.assumed = Math.min(attachment.sent, (attachment.assumed ?? 0) + limits.assumed_bytes)
     socket.serializeAttachment(attachment)

@@ -104,4 +104,34 @@ describe('the guard', () => {
     guard.release(event)
     expect(started().count).toBe(0)
   })
+
+  test('has work of a kind done together again once the piece that caused the crashes is parked', () => {
+    const guard = started()
+    guard.failed(together('event'), new Error('too large'))
+    guard.park(unit, event, 'too large')
+    expect([guard.careful('event'), started().careful('event')]).toEqual([false, false])
+  })
+
+  test('clears each count of an event that a person has retried, and of no other', async () => {
+    const guard = started()
+    for (const kind of ['event', 'turn', 'outbox', 'timer'] as const) await guard.begin({ kind, id: '7' })
+    await guard.begin({ kind: 'event', id: '8' })
+    guard.releaseEvent(7)
+    const next = started()
+    expect((['event', 'turn', 'outbox', 'timer'] as const).map((kind) => next.deaths({ kind, id: '7' }))).toEqual([0, 0, 0, 1])
+    expect(next.deaths({ kind: 'event', id: '8' })).toBe(1)
+  })
+
+  test('forgets old counts, but no timer or setting, which stay parked until somebody sets them', () => {
+    const kept = [
+      { kind: 'timer', id: 'daily' },
+      { kind: 'setting', id: 'agent' },
+    ] as const
+    const guard = started()
+    for (const work of [event, ...kept]) guard.park(unit, work, 'it crashed')
+    guard.forget(1000)
+    expect(guard.count).toBe(3)
+    guard.forget(1001)
+    for (const work of [event, ...kept]) expect(started().parkedAt(work)).toBe(work === event ? null : 1000)
+  })
 })

@@ -106,6 +106,41 @@ describe('a webhook of a scope', () => {
     expect([world.requests.length, await jobsOf(scope)]).toEqual([1, []])
   })
 
+  test('gets no notice while a thousand wait, and the log says how many were lost', async () => {
+    const scope = await withHook({}, { webhooks: ['ops', 'more'].map((name) => ({ ...hook, name, on: ['event.ended'] })) })
+    await inObject(stubOf(scope), ({ storage }) => {
+      const insert = `INSERT INTO jobs (kind, key, payload, locks, attempts, due_at) VALUES ('notice', ?, '{}', '[]', 0, 9e15)`
+      for (let index = 0; index < 999; index += 1) storage.sql.exec(insert, `waits-${index}`)
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'lost'))
+    await inObject(stubOf(scope), ({ storage }) => void storage.sql.exec(`DELETE FROM jobs WHERE key LIKE 'waits-%'`))
+    await sendAndSettle(stubOf(scope), note(scope, 'told'))
+    const both = await until(async () => ((await ended(scope)).length === 2 ? ended(scope) : null), 'both notices have ended')
+    expect(both.map(({ status, dropped }) => ({ status, dropped })).toSorted((left) => (left.dropped === undefined ? 1 : -1))).toEqual([
+      { status: 'delivered', dropped: 2 },
+      { status: 'delivered', dropped: undefined },
+    ])
+  })
+
+  test('has the place in the log that is reported kept again after some thousand entries', async () => {
+    const scope = await withHook()
+    const places = async () =>
+      inObject(stubOf(scope), ({ storage }) =>
+        storage.sql
+          .exec<{ value: string }>(`SELECT value FROM state WHERE key = 'notices'`)
+          .toArray()
+          .map(({ value }) => (JSON.parse(value) as { seq: number }).seq),
+      )
+    await sendAndSettle(stubOf(scope), note(scope, 'first'))
+    const [first = NaN] = await places()
+    for (let batch = 0; batch < 3; batch += 1)
+      await sendAndSettle(stubOf(scope), ...Array.from({ length: 500 }, (_, index) => note(scope, `${batch} ${index}`)))
+    const { last_seq } = await stubOf(scope).state()
+    expect(last_seq - first).toBeGreaterThan(2500)
+    const [then = NaN] = await places()
+    expect(last_seq - then).toBeLessThan(2500)
+  })
+
   test('is tried again under the same id with growing pauses, and given up with a record', async () => {
     const refuse = refusing()
     const scope = await withHook()

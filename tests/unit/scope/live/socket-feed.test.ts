@@ -213,6 +213,31 @@ test('a client that says to have read more than it was sent is sent no more for 
   expect(bytes.sent - before).toBeLessThan(limits.unread_bytes + limits.mark_bytes + 30_000)
 })
 
+test('a client that was taken to only read, and then returns a mark, is sent no more ahead of it than the limit', async () => {
+  const { feed, open } = feedOf()
+  const { socket, sent, bytes, seqs, echo } = open(ENTRIES - 60)
+  await vi.advanceTimersByTimeAsync(3000)
+  expect(seqs()).toHaveLength(60)
+  feed.seen(socket, sent.find(({ type }) => type === 'mark')?.sent ?? 0)
+  const before = bytes.sent
+  feed.push([{ seq: ENTRIES + 1, text: text(ENTRIES + 1) }])
+  expect(bytes.sent).toBe(before)
+  echo()
+  feed.push([{ seq: ENTRIES + 2, text: text(ENTRIES + 2) }])
+  expect(seqs().at(-1)).toBe(ENTRIES + 2)
+})
+
+test('what a socket read while it caught up is not sent again with the entries that are new', async () => {
+  const { feed, open } = feedOf()
+  const { socket, seqs } = open(ENTRIES - 5)
+  const attachment = feed.of(socket)
+  if (attachment) attachment.live_after = ENTRIES - 3
+  await vi.advanceTimersByTimeAsync(100)
+  feed.push(entries.slice(ENTRIES - 3))
+  feed.push([{ seq: ENTRIES + 1, text: text(ENTRIES + 1) }])
+  expect(seqs()).toEqual([5, 4, 3, 2, 1, 0].map((back) => ENTRIES + 1 - back))
+})
+
 test('a client that has sent marks back gets more time', async () => {
   const { open } = feedOf()
   const { close, echo } = open(0)

@@ -221,6 +221,8 @@ describe('a WebSocket', () => {
     let text = ''
     while (!text.includes('event: part\n')) text += (await reader.read()).value ?? ''
     expect(text).not.toContain('nowhere-secret')
+    const late = await connect(scope)
+    expect((await late.frame('delta')).content).toMatch(/^it is (?!nowhere-secret)/)
     held.resolve()
     await reader.cancel()
   })
