@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { ARCHIVED } from '../../support/archive-bucket.ts'
+import { ARCHIVED, hooks } from '../../support/archive-bucket.ts'
 import { call, fetchRaw, scopePath } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
 import { age, freshScope, logOf, note, stubOf, until } from '../../support/scopes.ts'
@@ -131,6 +131,24 @@ describe('a replay of a time range', () => {
     expect(body.entries).toBeGreaterThan(log.length)
     const fourth = log.filter(({ kind }) => kind === 'event-accepted')[3]!
     expect((await ranged(scope, { cursor: String(fourth.seq - 1) })).body).toMatchObject({ equivalent: true, events: 4 })
+  })
+
+  test('continues after a file of the archive that cannot be read, and names it', async () => {
+    const { scope } = await busyScope(ARCHIVED)
+    const stub = stubOf(scope)
+    await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 has everything')
+    await age(stub, 20)
+    await until(async () => (await stub.state()).archive!.files > 1, 'everything is archived')
+    await accept(scope, 'hello')
+    hooks.set(scope, {
+      before(call, path) {
+        if (call === 'get' && path.startsWith('log/')) throw new Error('the bucket is away')
+      },
+    })
+    const { body } = await ranged(scope)
+    hooks.delete(scope)
+    const reason = expect.stringContaining('the bucket is away')
+    expect(body).toMatchObject({ equivalent: null, events: 1, reasons: [{ reason, count: 1 }], next_cursor: null })
   })
 
   test('asks the model no more often than its budget allows', async () => {

@@ -107,6 +107,7 @@ export async function* replayRange(parts: RangeParts): AsyncGenerator<RangeProgr
   let after = parts.after
   for (;;) {
     const { page, entries, next } = await nextPart(parts, after)
+    if (page.unavailable !== undefined) total.miss(page.unavailable)
     resolved = resolved === undefined ? await resolve(page) : resolved
     const inside = entries.filter(({ at }) => Date.parse(at) >= since)
     if (inside.length > 0) {
@@ -119,7 +120,8 @@ export async function* replayRange(parts: RangeParts): AsyncGenerator<RangeProgr
       total.add(recording.entries, pinned.comparison, { recorded: sides.recorded, replayed, effects: around?.effects() ?? [] })
       yield total.progress
     }
-    after = entries.at(-1)?.seq ?? after
+    // A part that cannot be read has no entries.
+    after = entries.at(-1)?.seq ?? next ?? after
     const is_over = next === null || Date.parse(entries.at(-1)?.at ?? '') >= until
     if (!is_over && total.entries < most_entries && !isLate()) continue
     return { ...total.report(parts, resolved ?? null), next_cursor: is_over ? null : String(after) }
@@ -192,6 +194,7 @@ class Totals {
   #at: string | null = null
   readonly #decisions: RangeReport['decisions'] = {}
   readonly #reasons = new Map<string, number>()
+  readonly #unread: RangeReport['reasons'] = []
   readonly #effects = { appear: 0, vanish: 0 }
   readonly #examples = new Examples()
   #recorded = nothing()
@@ -205,6 +208,11 @@ class Totals {
 
   get progress(): RangeProgress {
     return { entries: this.entries, events: this.#events, ...this.#sums, at: this.#at }
+  }
+
+  /** Notes a part of the log that cannot be read. */
+  miss(detail: string): void {
+    this.#unread.push({ reason: `a part of the log cannot be read: ${detail}`, count: 1 })
   }
 
   add(entries: readonly LogEntry[], comparison: Comparison, { recorded, replayed, effects }: Sides): void {
@@ -233,12 +241,12 @@ class Totals {
       mode,
       since: new Date(since).toISOString(),
       until: new Date(until).toISOString(),
-      equivalent: equivalenceOf(sums),
+      equivalent: equivalenceOf({ ...sums, unknown: sums.unknown + this.#unread.length }),
       entries,
       events: this.#events,
       ...sums,
       decisions: this.#decisions,
-      reasons: reasons.slice(0, MOST_REASONS),
+      reasons: [...this.#unread, ...reasons].slice(0, MOST_REASONS),
       effects: this.#effects,
       examples: this.#examples.best(),
       recorded: this.#recorded,
