@@ -27,15 +27,16 @@ type TraceRecordingParts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_part
 }
 
 /**
- * The scope's part of a trace, without secrets; null if its log does not name the trace. What
- * retention has deleted comes from the archive. The scope is read first: rows may move meanwhile.
+ * The scope's part of a trace, without secrets; null if its log does not name the trace, and
+ * without entries if the files that do cannot be read. What retention has deleted comes from the
+ * archive. The scope is read first: rows may move meanwhile.
  */
 export async function recordingOf(parts: TraceRecordingParts, { trace_id, contexts }: OfTrace): Promise<TraceRecording | null> {
   const { log, history } = parts
   const live = await liveEntries(log, trace_id)
   const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
   const entries = merged([...live, ...old.rows]).slice(0, MOST_ENTRIES)
-  if (entries.length === 0) return null
+  if (entries.length === 0 && old.complete) return null
   const recording = await recordingWith(parts, entries, { is_whole: old.complete, lean: false })
   return { ...recording, ...(contexts && { contexts: await unseenBy(parts, entries) }) }
 }

@@ -135,6 +135,27 @@ describe('the archive', () => {
     expect((await call(scopePath(scope, '/events/unknown'))).status).toBe(404)
   })
 
+  test('is answered with 503 if no entry of a trace can be read, which is not a trace that retention has deleted', async () => {
+    const { scope, stub, records } = await lived('a')
+    await age(stub, 8)
+    await isEmpty(stub)
+    const trace = `/v1/traces/${records[0]!.event.meta.trace_id}`
+    const asked = `?scope=${encodeURIComponent(scope)}`
+    const statuses = async () => {
+      const replay = call(`${trace}/replay${asked}`, { json: {} })
+      const read = ['', '/export', '/receipt'].map((path) => call(`${trace}${path}${asked}`))
+      return (await Promise.all([...read, replay])).map(({ status }) => status)
+    }
+    expect(await statuses()).toEqual([200, 200, 200, 200])
+    hooks.set(scope, {
+      before: () => {
+        throw new Error('the bucket is away')
+      },
+    })
+    expect(await statuses()).toEqual([503, 503, 503, 503])
+    expect(await call(`/v1/traces/${'a'.repeat(32)}/export${asked}`)).toMatchObject({ status: 404 })
+  })
+
   test('gives an exported trace what the scope has deleted of it', async () => {
     const { scope, stub, records } = await lived('a')
     const of = (part: string) => `/v1/traces/${records[0]!.event.meta.trace_id}${part}?scope=${encodeURIComponent(scope)}`

@@ -4,7 +4,7 @@ import type { Env } from '../../../env.ts'
 import { jsonText, resource, serve } from '../../../http/describe/operation.ts'
 import { conflict, notFound } from '../../../http/problems/refusals.ts'
 import { RECORDING_SCHEMA } from '../../replay/contract/replay.ts'
-import { manifestsOf, programsOf } from '../../traces/http/export.ts'
+import { absentTrace, manifestsOf, programsOf } from '../../traces/http/export.ts'
 import { scopesOfTrace } from '../../traces/http/trace-scope.ts'
 import { redactionSecret, saltedMask, saltOf } from '../../../traces/keyed-hash.ts'
 import { traceRecording } from '../../../traces/recording-lines.ts'
@@ -25,8 +25,8 @@ export const receiptRoutes = resource().openapiRoutes([
     const of = { trace_id, neighbours: query.neighbours === 'true' }
     const names = await scopesOfTrace(env, principal, trace_id, query.scope)
     const found = await Promise.all(names.map((scope) => partOf(env, scope, of, { key: principal })))
-    const scopes = found.filter((part) => part !== null)
-    if (scopes.length === 0) throw notFound(`The log of ${names.join(', ')} has no trace ${trace_id}.`)
+    const scopes = found.filter((part) => part !== null && part !== undefined)
+    if (scopes.length === 0) throw absentTrace(trace_id, names, found)
     const { keys } = publicKeys(env)
     const made_at = new Date().toISOString()
     return jsonText(await sealed({ receipt: RECEIPT, trace_id, made_at, neighbours: of.neighbours, keys, scopes }, signer))
@@ -45,11 +45,15 @@ export const receiptRoutes = resource().openapiRoutes([
   }),
 ])
 
-/** The scope's part of the file, with the code and the manifests that its reader may read. */
+/**
+ * The scope's part of the file, with the code and the manifests that its reader may read. Undefined
+ * if the entries are in files that cannot be read.
+ */
 async function partOf(env: Env, scope: string, of: OfReceipt, reader: Asker) {
   const lines = await env.SCOPE.getByName(scope).receipt(of)
   if (lines === null) return null
   const { recording: recorded, evidence } = (await readJsonLines(lines)) as ScopeEvidence
+  if (recorded.entries.length === 0) return undefined
   const [programs, manifests] = await Promise.all([programsOf(env, recorded, reader), manifestsOf(env, recorded, reader)])
   const { entries: _in_evidence, ...rest } = recorded
   const settings_hash = await hashJson(recorded.settings)

@@ -10,7 +10,8 @@ import { RECORDING_SCHEMA } from '../../replay/contract/replay.ts'
 import { seal, type RecordedProgram, type Recording } from '../../replay/recording.ts'
 import { storeOf } from '../../../store/store.ts'
 import { signedRecording, traceRecording } from '../../../traces/recording-lines.ts'
-import { notFound } from '../../../http/problems/refusals.ts'
+import type { Problem } from '../../../contract/problem.ts'
+import { notFound, unavailable } from '../../../http/problems/refusals.ts'
 
 /** The file holds what its reader may read. Null for a replay here, which needs all. */
 type Reader = Asker | null
@@ -41,10 +42,17 @@ export async function recordingsOf(
 ): Promise<Recording[]> {
   const read = with_heads && env.REFLEX_RECEIPTS_KEY ? signedRecording : traceRecording
   const found = await Promise.all(scopes.map((scope) => exportFrom(env, of.trace_id, read(env.SCOPE.getByName(scope), of), reader)))
-  const recordings = found.filter((recording) => recording !== null)
-  if (recordings.length === 0) throw notFound(`The log of ${scopes.join(', ')} has no trace ${of.trace_id}.`)
+  const recordings = found.filter((recording) => recording !== null).filter(({ entries }) => entries.length > 0)
+  if (recordings.length === 0) throw absentTrace(of.trace_id, scopes, found)
   if (recordings.length === found.length) return recordings
   return recordings.map((recording) => ({ ...recording, complete: false }))
+}
+
+/** `found`: null for the scopes whose log does not name the trace. The others cannot be read. */
+export function absentTrace(trace_id: string, scopes: readonly string[], found: readonly (object | null | undefined)[]): Problem {
+  const unread = scopes.filter((_, index) => found[index] !== null)
+  if (unread.length === 0) return notFound(`The log of ${scopes.join(', ')} has no trace ${trace_id}.`)
+  return unavailable(`The trace ${trace_id} is in files of the archive of ${unread.join(', ')} that cannot be read.`)
 }
 
 /** Everything that the trace's decisions were made from, with the code and manifests they name. */

@@ -11,7 +11,7 @@ import type { LoggedEntry } from '../../../traces/spans/node.ts'
 import { buildTrace } from '../../../traces/spans/tree.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { demandCoverage } from '../../../http/auth/middleware.ts'
-import { notFound } from '../../../http/problems/refusals.ts'
+import { notFound, unavailable } from '../../../http/problems/refusals.ts'
 import { MOST_SCOPES } from './trace-scope.ts'
 
 export const traceRoutes = resource().openapiRoutes([
@@ -41,6 +41,8 @@ export const traceRoutes = resource().openapiRoutes([
       { truncated },
     )
     if (!built) demandWhole({ missing })
+    const unread = built ? undefined : parts.find((part) => part.unread !== null)?.unread
+    if (unread) throw unavailable(`Part of the log is in the archive: ${unread}.`)
     if (!built) throw notFound(whyAbsent(trace_id, events.length + calls.length > 0))
     return built
   }),
@@ -76,20 +78,21 @@ function rangesOf(events: readonly TraceEvent[], calls: readonly TraceCall[]): M
 async function entriesOf(
   env: Env,
   { trace_id, scope, range, events }: { trace_id: string; scope: string; range: Range | null; events: readonly TraceEvent[] },
-): Promise<{ logged: LoggedEntry[]; truncated: boolean }> {
+): Promise<{ logged: LoggedEntry[]; truncated: boolean; unread: string | null }> {
   const stub: Pick<ScopeApi, 'readLog'> = env.SCOPE.getByName(scope)
   const { after, before } = range ?? { after: Math.max(0, (await stub.readLog(0, 0)).last_seq - NEWEST) }
   const related = events.filter((event) => event.scope === scope).map(({ id }) => id)
   const logged: LoggedEntry[] = []
   let next: number | null = after
-  let unread = 0
-  while (next !== null && logged.length < MOST_ENTRIES && unread < MOST_UNREAD) {
+  const unread: string[] = []
+  const ended = (truncated: boolean) => ({ logged, truncated: truncated || unread.length > 0, unread: unread[0] ?? null })
+  while (next !== null && logged.length < MOST_ENTRIES && unread.length < MOST_UNREAD) {
     const page = await stub.readLog(next, limits.log_page, before, { trace_id, related, contexts: false })
     logged.push(...page.entries.map((text) => ({ scope, entry: JSON.parse(text) as LogEntry })))
     // Entries in a file that cannot be read are missing in the tree; the scope may have later ones.
-    if (page.unavailable !== undefined) unread += 1
-    if (page.next === next) return { logged, truncated: true }
+    if (page.unavailable !== undefined) unread.push(page.unavailable)
+    if (page.next === next) return ended(true)
     next = page.next
   }
-  return { logged, truncated: next !== null || unread > 0 }
+  return ended(next !== null)
 }
