@@ -114,6 +114,7 @@ export function gapsIn(files: readonly CheckedArchive[]): string[] {
     return sorted.flatMap((file, index) => {
       const earlier = sorted[index - 1]
       if (!earlier) return []
+      if (file.first <= earlier.last) return [`${scope}: ${file.name} begins with the entry ${file.first}, which ${earlier.name} has, too.`]
       if (file.first !== earlier.last + 1) return [`${scope}: the entries ${earlier.last + 1} to ${file.first - 1} are missing.`]
       return file.before === earlier.hash ? [] : [`${scope}: ${file.name} does not continue the chain of ${earlier.name}.`]
     })

@@ -59,6 +59,10 @@ describe('an archived file of a log', () => {
 
   test('is missing where two others do not follow each other', () => {
     const third = { ...checkedOf(two), first: 100, last: 101, name: 'three' }
+    const copy = { ...checkedOf(one), name: 'copy' }
+    expect(gapsIn([checkedOf(one), copy])).toEqual([
+      expect.stringMatching(/^test\/receipts: copy begins with the entry \d+, which .+ has, too\.$/),
+    ])
     expect(gapsIn([checkedOf(one), third])).toEqual([expect.stringMatching(/^test\/receipts: the entries \d+ to 99 are missing\.$/)])
     const other = { ...checkedOf(two), before: '0'.repeat(64) }
     expect(gapsIn([checkedOf(one), other])).toEqual(['test/receipts: 2.jsonl.gz does not continue the chain of 1.jsonl.gz.'])
