@@ -10,6 +10,7 @@ const reply: ActTemplate = { kind: 'reply', name: '', input: { fields: { content
 const says: Literal = { condition: { is: 'says', path: ['event', 'line'], words: 'failed password' }, holds: true }
 const five: Literal = { condition: { is: 'at_least', path: ['repeats', 'address'], value: 5 }, holds: true }
 const quiet: Literal = { condition: { is: 'equal', path: ['event', 'text'], value: 'x'.repeat(90) }, holds: false }
+const few: Literal = { condition: { is: 'one_of', path: ['event', 'kind'], values: ['meal', 'taxi'] }, holds: true }
 
 describe('the title of a learned reflex', () => {
   test.each([
@@ -17,6 +18,7 @@ describe('the title of a learned reflex', () => {
     ['two conditions', [block], [[says, five]], 'Block the address where line says "failed password" and repeats.address is at least 5'],
     ['constant values', [assign], [[says]], 'Assign the mail, queue "billing" where line says "failed password"'],
     ['each act', [block, reply], [], 'Block the address, then reply "We have read …."'],
+    ['values', [block], [[few]], 'Block the address where kind is "meal" or "taxi"'],
     ['no act', [], [[quiet]], `Do nothing where text is not "${'x'.repeat(40)}…"`],
     ['further rules', [block], [[says], [five], [quiet]], 'Block the address where line says "failed password", and in 2 more cases'],
   ] as const)('has %s', (_, acts, rules, title) => {

@@ -1,11 +1,11 @@
 import { and, type Bits, bitsOf, count, countBoth, emptyBits, or, without } from './facts/bits.ts'
 import { type Condition, type Literal, pathKey } from './facts/condition.ts'
 import { RETURNED } from './facts/facts.ts'
-import type { Matrix } from './facts/matrix.ts'
+import type { Matrix, MatrixFeature } from './facts/matrix.ts'
 import type { FieldNames } from './facts/names.ts'
 import type { Steps } from '../../../base/steps.ts'
 import type { Crowd } from './sources.ts'
-import { MOST_VALUES } from './guards.ts'
+import { LEAST_EACH, MOST_VALUES } from './guards.ts'
 import { sharpened, tightened } from './thresholds.ts'
 
 /** `covered`: the episodes that a rule decides; `exceptions`: those that were decided otherwise. */
@@ -33,7 +33,7 @@ const MOST_SHARED = 3
 const MOST_ABSENT = 16
 
 type Candidate = { literal: Literal; bits: Bits; support: number }
-type Candidates = { plain: readonly Candidate[]; differences: readonly Candidate[]; seen: Seen }
+type Candidates = { plain: readonly Candidate[]; differences: readonly Candidate[]; seen: Seen; listed: FieldValues }
 /**
  * `texts`: some events have texts that are no value of few, and no names. `listed`: the fields of
  * items that have few values, which guards know.
@@ -51,6 +51,7 @@ export function* rulesFor({ matrix, taught, positive, crowd, names }: Problem): 
     plain: all.filter((one) => !isDifference(one)),
     differences: all.filter(isDifference),
     seen: seenIn(all, taught, names),
+    listed: listedIn(matrix.features, taught),
   }
   const own = and(positive, taught)
   const others = without(taught, positive)
@@ -63,7 +64,8 @@ export function* rulesFor({ matrix, taught, positive, crowd, names }: Problem): 
     const grown = yield* growBest(candidates, open, others, { bitsEach, price, matrix })
     if (grown === null) break
     yield
-    const shared = share(tightened(grown, own, matrix), candidates.plain, and(open, grown.covered))
+    const kept = keptToSeen(tightened(grown, own, matrix), own, candidates.listed)
+    const shared = share(kept, candidates.plain, and(open, grown.covered))
     const rule = finish(shared, own, others)
     open = without(open, grown.covered)
     if (crowd(and(rule.covered, own))) rules.push(rule)
@@ -97,6 +99,59 @@ function seenIn(all: readonly Candidate[], taught: Bits, names?: FieldNames): Se
 
 const itemKey = ({ path, of }: Extract<Condition, { is: 'contains' }>): string => `${pathKey(path)} ${of}`
 
+/** The fields of events that have few values, by `pathKey`: where each of their values is. */
+type FieldValues = ReadonlyMap<string, ReadonlyMap<string, Bits>>
+type OneOf = Extract<Condition, { is: 'one_of' }>
+
+function listedIn(features: readonly Pick<MatrixFeature, 'condition' | 'bits'>[], taught: Bits): FieldValues {
+  const found = new Map<string, Map<string, Bits>>()
+  for (const { condition, bits } of features) {
+    if (condition.is !== 'equal' || typeof condition.value !== 'string' || condition.path[0] !== 'event') continue
+    if (countBoth(bits, taught) < LEAST_OF_RULE) continue
+    const key = pathKey(condition.path)
+    found.set(key, (found.get(key) ?? new Map<string, Bits>()).set(condition.value, bits))
+  }
+  return new Map([...found].filter(([, { size }]) => size <= MOST_VALUES))
+}
+
+/** The other values of its field, which a rule can take in place of one; null: they are not few. */
+function othersOf(condition: Condition, listed: FieldValues): OneOf | null {
+  if (condition.is !== 'equal' || typeof condition.value !== 'string') return null
+  const values = listed.get(pathKey(condition.path))
+  if (!values?.has(condition.value)) return null
+  return { is: 'one_of', path: condition.path, values: [...values.keys()].filter((value) => value !== condition.value).sort() }
+}
+
+/** None for a single value, which is a condition of its own. */
+function candidateOf(condition: OneOf, listed: FieldValues, taught: Bits): Candidate[] {
+  const bits = bitsAmong(condition, listed, taught)
+  return condition.values.length < 2 ? [] : [{ literal: { condition, holds: true }, bits, support: countBoth(bits, taught) }]
+}
+
+const bitsAmong = ({ path, values }: OneOf, listed: FieldValues, { length }: Bits): Bits =>
+  values.reduce<Bits>((bits, value) => or(bits, listed.get(pathKey(path))?.get(value) ?? bits), emptyBits(length * 32))
+
+/** The rule without the values that its own decisions did not have. */
+function keptToSeen({ literals, covered }: Grown, own: Bits, listed: FieldValues): Grown {
+  const seen = and(covered, own)
+  const lists = Map.groupBy(
+    literals.flatMap(({ condition }) => (condition.is === 'one_of' ? [condition] : [])),
+    ({ path }) => pathKey(path),
+  )
+  const kept = Array.from(lists, ([key, conditions]): OneOf => {
+    const isKept = (value: string): boolean =>
+      conditions.every(({ values }) => values.includes(value)) && countBoth(listed.get(key)?.get(value) ?? seen, seen) >= LEAST_EACH
+    return { is: 'one_of', path: JSON.parse(key) as string[], values: (conditions[0]?.values ?? []).filter(isKept) }
+  })
+  return {
+    literals: [
+      ...literals.filter(({ condition }) => condition.is !== 'one_of'),
+      ...kept.map((condition): Literal => ({ condition, holds: true })),
+    ],
+    covered: kept.reduce((bits, condition) => and(bits, bitsAmong(condition, listed, bits)), covered),
+  }
+}
+
 /** Each feature as it is, and counts and fields also negated. */
 function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
   const all = bitsOf(matrix.size, () => true)
@@ -105,11 +160,14 @@ function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
     .filter(({ condition, support }) => support >= LEAST_OF_RULE && condition.is !== 'begins')
     .sort((one, other) => other.support - one.support)
     .slice(0, MOST_CANDIDATES)
+  const listed = listedIn(frequent, taught)
   return frequent.flatMap(({ condition, bits, support, known = all }): Candidate[] => {
+    const others = othersOf(condition, listed)
+    if (others !== null) return [{ literal: { condition, holds: true }, bits, support }, ...candidateOf(others, listed, taught)]
     // Two numbers that are missing are in no order: the other order is a condition of its own.
     if ('minus' in condition) return [{ literal: { condition, holds: true }, bits, support }]
-    const others = without(known, bits)
-    const negated: Candidate = { literal: { condition, holds: false }, bits: others, support: countBoth(others, taught) }
+    const open = without(known, bits)
+    const negated: Candidate = { literal: { condition, holds: false }, bits: open, support: countBoth(open, taught) }
     return [{ literal: { condition, holds: true }, bits, support }, negated]
   })
 }
@@ -238,7 +296,7 @@ export const needsNames = (literals: readonly Literal[]): boolean =>
 const haveWord = (literals: readonly Literal[]): boolean => literals.some(({ condition, holds }) => holds && isNamed(condition))
 
 /** Beginnings of words are for tables: in a rule they say little. */
-const isNamed = ({ is }: Condition): boolean => is === 'says' || is === 'equal' || is === 'contains'
+const isNamed = ({ is }: Condition): boolean => is === 'says' || is === 'equal' || is === 'one_of' || is === 'contains'
 
 /** Adds what all its episodes share, rarest first, and counts that none of them has. */
 function share({ literals, covered }: Grown, candidates: readonly Candidate[], own: Bits): Grown {
@@ -249,7 +307,7 @@ function share({ literals, covered }: Grown, candidates: readonly Candidate[], o
   )
   const added: Candidate[] = []
   for (const candidate of holding
-    .filter(({ literal }) => literal.holds && isNamed(literal.condition))
+    .filter(({ literal: { condition, holds } }) => holds && isNamed(condition) && condition.is !== 'one_of')
     .sort((one, other) => one.support - other.support)) {
     const chosen = [...literals, ...added.map(({ literal }) => literal)]
     const isKnown = chosen.some((literal) => says(literal, candidate.literal) || says(candidate.literal, literal))

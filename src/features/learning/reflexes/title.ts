@@ -61,6 +61,7 @@ function conditionWords(condition: Condition, not: string): string {
   if (condition.is === 'follows') return `${not}after ${condition.types.trim()}`
   const name = nameOfPath(condition.is === 'contains' && condition.of !== undefined ? [...condition.path, condition.of] : condition.path)
   if (condition.is === 'equal') return `${name} is ${not}${quoted(condition.value)}`
+  if (condition.is === 'one_of') return `${name} is ${not}${condition.values.map(quoted).join(' or ')}`
   if (condition.is === 'at_least') return `${numberWords(condition)} ${not === '' ? 'at least' : 'below'} ${boundWords(condition)}`
   if (condition.is === 'present') return `${name} is ${not}there`
   if (condition.is === 'contains') return `${name} has ${not}${quoted(condition.value)}`

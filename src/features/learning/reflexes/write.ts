@@ -169,6 +169,7 @@ function isGuarded({ condition, holds }: Literal, guard: RuleGuard): boolean {
   if (pathKey(condition.path) !== pathKey(guard.path)) return false
   // All words of a text that is one value are known.
   if (condition.is === 'says' || condition.is === 'begins') return guard.values.length === 1
+  if (condition.is === 'one_of') return guard.values.every((value) => typeof value === 'string' && condition.values.includes(value))
   if (condition.is !== 'equal') return false
   const isOne = guard.values.some((value) => value === condition.value)
   return holds ? isOne && guard.values.length === 1 : !isOne

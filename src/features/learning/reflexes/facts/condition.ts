@@ -10,6 +10,8 @@ export type ContextPath = readonly string[]
 /** A question about a context, answered alike by the learner and by learned code. */
 export type Condition =
   | { is: 'equal'; path: ContextPath; value: string | number | boolean | null }
+  /** The field has one of these few values: not another one, nor one that nobody has seen. */
+  | { is: 'one_of'; path: ContextPath; values: readonly string[] }
   /**
    * A missing number is 0. `minus`: the number there is taken from the one at `path`; where one of
    * the two is missing, the condition does not hold.
@@ -73,6 +75,8 @@ export function conditionCode({ condition, holds }: Literal, texts: TextNames): 
   switch (condition.is) {
     case 'equal':
       return `${pathCode(condition.path)} ${holds ? '===' : '!=='} ${scalar(condition.value)}`
+    case 'one_of':
+      return `${holds ? '' : '!'}[${condition.values.map(quote).join(', ')}].includes(${pathCode(condition.path)})`
     case 'at_least': {
       const value = numberCode(condition)
       return holds ? `${value} >= ${condition.value}` : `!(${value} >= ${condition.value})`

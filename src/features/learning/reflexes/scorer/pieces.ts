@@ -7,7 +7,7 @@ import { wordsOf } from '../../../../base/words-of.ts'
 import { WORDS_SOURCE } from '../facts/text.ts'
 
 /** A piece in words. `spells`: some letters in a row of a word, whose ends are spaces. */
-export type PieceName = Exclude<Condition, { is: 'at_least' } | { is: 'begins' }> | { is: 'spells'; path: ContextPath; letters: string }
+export type PieceName = Exclude<Condition, { is: 'at_least' | 'begins' | 'one_of' }> | { is: 'spells'; path: ContextPath; letters: string }
 type Visit = (hash: number, name: () => PieceName) => void
 
 /** Letters of a text whose n-grams are read, and of all texts of a context. */
