@@ -5,7 +5,7 @@ import { judge } from '../../../src/features/receipts/judge.ts'
 import { provenAt } from '../../../src/features/receipts/prove.ts'
 import { checkArchive } from '../../../src/features/receipts/verify-archive.ts'
 import { checkExport, checkReceipt, forksIn } from '../../../src/features/receipts/verify.ts'
-import { ARCHIVED } from '../../support/archive-bucket.ts'
+import { ARCHIVED, hooks } from '../../support/archive-bucket.ts'
 import { call, keyFor } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
 import { behaviours } from '../../support/test-agents.ts'
@@ -194,6 +194,15 @@ test('the archive carries the chain: a trace that the scope has deleted is prove
   const entriesIn = (text: string) => (JSON.parse(text) as { scopes: [{ entries: object[] }] }).scopes[0].entries
   expect(entriesIn(after.text)).toEqual(entriesIn(before.text))
   expect(after.decisions).toEqual(before.decisions)
+  expect(after.missing).toEqual(before.missing)
+  hooks.set(scope, {
+    before(call, path) {
+      if (call === 'get' && path.endsWith('.chain.json')) throw new Error('the bucket is away')
+    },
+  })
+  // Entries without their links are not in the receipt, which says so.
+  expect((await checked(scope, trace_id)).missing.join()).toMatch(/a part of its log could not be read/)
+  hooks.delete(scope)
   // The file itself is proved without the server, and covers what was archived to its last entry.
   const { items } = (await call(`/v1/scopes/${encodeURIComponent(scope)}/archive`)).body
   const file = items.find(({ kind }: { kind: string }) => kind === 'log')

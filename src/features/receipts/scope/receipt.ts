@@ -36,7 +36,9 @@ export async function receiptIn(scope: Collaborators, { trace_id, neighbours }: 
   const ids = new Set(own.map(({ event }) => event.id))
   const evidence = await evidenceIn(scope, entries, (context) => neighbours || isOf(ids, context))
   const shown = neighbours ? { events, parts } : { events: own, parts: withoutQuotes(entries, parts) }
-  return streamOfLines({ recording: { ...recording, ...shown }, evidence } satisfies ScopeEvidence)
+  // An entry whose links are in a file that cannot be read is not in the evidence.
+  const complete = recording.complete && evidence.entries.length === entries.length
+  return streamOfLines({ recording: { ...recording, ...shown, complete }, evidence } satisfies ScopeEvidence)
 }
 
 /** An exported trace with its chain, whose texts are the entries; null if the log has none. */
