@@ -256,7 +256,9 @@ const TOKENS: readonly RegExp[] = [
   /^SG\.[\w-]{16,}\.[\w-]{16,}$/,
   /^ya29\.[\w-]{20,}$/,
   /^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$/,
-]
+].map(({ source }) => new RegExp(`^[*~]*${source.slice(1, -1)}[.!*~…]*$`))
+/** A word without what a sentence sets around it. */
+const BARE = /[^*~].*[^.!*~…]/
 const BETWEEN_WORDS = /[\s"'`,;=:()<>[\]{}|&?#@/\\]+/
 
 const isToken = (word: string): boolean => word.length >= 16 && TOKENS.some((token) => token.test(word))
@@ -309,7 +311,7 @@ export function maskCredentials(text: string): string {
   return cardless
     .replaceAll(WHOLE_KEY, maskOf('private_key'))
     .replaceAll(BEARER_VALUE, `$1${maskOf('token')}`)
-    .replaceAll(WORD, (word) => (isToken(word) ? maskOf('token') : word))
+    .replaceAll(WORD, (word) => (isToken(word) ? word.replace(BARE, maskOf('token')) : word))
     .replaceAll(VALUE_OF, `$1${maskOf('password')}`)
     .replaceAll(PASSWORD_IN_URL, `$1${maskOf('password')}`)
 }

@@ -85,7 +85,13 @@ export class Actions {
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
     switch (action.action_type) {
       case 'reply':
-        unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
+        unit.log({
+          ...head,
+          kind: 'reply-sent',
+          turn_id: null,
+          reflex_id: version.id,
+          content: log.clean(action.content) as string,
+        })
         return [{ do: 'say', content: action.content, event_id: event.id }]
       case 'ignore':
         return []

@@ -183,7 +183,7 @@ function atOnce(action: Action, { reflex_id }: LaneAction, event: Event, { socke
     const { content } = action
     return {
       ending,
-      write: (unit) => void unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id, content }),
+      write: (unit) => void unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id, content: log.clean(content) as string }),
       follow: () => sockets.reply({ turn_id: null, event_id: event.id, content }),
     }
   }

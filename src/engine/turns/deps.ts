@@ -144,7 +144,7 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     settings: settings(),
     fetch: turnFetch({ ...parts, written }, turn),
     tools: toolSet(toolbox, call),
-    reply: (content) => reply(turn.asked ? parts.deferred.put.bind(parts.deferred) : unit, turn, content),
+    reply: (content) => reply({ write: turn.asked ? parts.deferred.put.bind(parts.deferred) : unit, log: parts.log }, turn, content),
     stream: (delta) => {
       signal.throwIfAborted()
       written()
@@ -163,11 +163,14 @@ const writtenFirst =
     if (deferred.unfinished) unit(() => {})
   }
 
-function reply(write: (work: (unit: Unit) => unknown) => void, { signal, acts, head, turn_id }: Turn, content: string): void {
+type ReplyParts = Pick<TurnDepsParts, 'log'> & { write: (work: (unit: Unit) => unknown) => void }
+
+function reply({ write, log }: ReplyParts, { signal, acts, head, turn_id }: Turn, content: string): void {
   signal.throwIfAborted()
   demandReply(content)
   acts.push({ act: 'reply', content })
-  write((unit) => unit.log({ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content }))
+  const shown = log.clean(content) as string
+  write((unit) => unit.log({ ...childHead(head), kind: 'reply-sent', turn_id, reflex_id: null, content: shown }))
 }
 
 /** Checks at run time, since values from a model or a tool often have type `any`. */

@@ -8,6 +8,8 @@ const KEY = `-----BEGIN RSA PRIVATE KEY-----\n${'QUJD\n'.repeat(20)}-----END RSA
 describe('what looks like a credential', () => {
   test.each([
     [`use ${TOKEN}, please`, 'use [secret: token], please'],
+    [`It is ${TOKEN}. Or **${TOKEN}**!`, 'It is [secret: token]. Or **[secret: token]**!'],
+    ['an unsigned eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.', 'an unsigned [secret: token].'],
     [`{"auth":"Bearer ${'x'.repeat(20)}"}`, '{"auth":"Bearer [secret: token]"}'],
     ['my password: hunter22!', 'my password: [secret: password]'],
     ['api_key="abcd1234" and more', 'api_key="[secret: password]" and more'],
@@ -47,7 +49,7 @@ describe('what looks like a credential', () => {
   })
 
   test('is found in a long text in a time that grows with its length', () => {
-    const hostile = `password${' '.repeat(3)}= ${'-----BEGIN PRIVATE KEY-----'.repeat(40_000)}`
+    const hostile = `password${' '.repeat(3)}= ${'-----BEGIN PRIVATE KEY-----'.repeat(40_000)} ghp_${'.'.repeat(400_000)}x`
     expect(maskCredentials(hostile).length).toBeLessThan(hostile.length)
   })
 })

@@ -11,6 +11,7 @@ async function pasted(pasted_secrets?: 'keep' | 'mask' | 'mask_prompts') {
   behaviours.set(scope, async (context, deps) => {
     const text = textOf(context.events[0] as never)
     await deps.call('act', { text: text.replace('use ', '') })
+    deps.reply(`You said: ${text}. The token is ${text.replace('use ', '')}.`)
     return { said: await ask(deps, `The user says: ${text}`) }
   })
   const event = note(scope, `use ${TOKEN}`)
@@ -25,6 +26,7 @@ describe('a secret that somebody pastes', () => {
     expect(acted).toEqual([TOKEN])
     expect(log).not.toContain(TOKEN)
     expect(log).toContain('use [secret: token]')
+    expect(log).toContain('The token is [secret: token].')
     const listed = async () => (await call(`/v1/events?scope=${encodeURIComponent(scope)}`)).body as { items: { id: string }[] }
     await until(async () => (await listed()).items.length > 0, 'D1 has the event')
     expect(JSON.stringify(await listed())).not.toContain(TOKEN)
