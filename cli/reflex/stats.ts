@@ -1,3 +1,4 @@
+import { nearestFirst } from '../../src/base/nearest.ts'
 import { iso } from '../../src/base/time.ts'
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
@@ -122,7 +123,11 @@ export function addStats(program: Command): void {
 }
 
 async function stats({ api, print, signal }: Session, metric: string, { file, ...query }: Query): Promise<void> {
-  if (!Object.hasOwn(metrics, metric)) throw new UsageError(`There is no metric ${metric}.`, 'reflex stats --help lists the metrics.')
+  if (!Object.hasOwn(metrics, metric))
+    throw new UsageError(
+      `There is no metric ${metric}: the nearest is ${nearestFirst(metric, Object.keys(metrics))[0]}.`,
+      'reflex stats --help lists the metrics.',
+    )
   if (file !== undefined && query.scope !== undefined) throw new UsageError('A file has no scopes: leave out --scope.')
   const answer =
     file !== undefined

@@ -61,6 +61,9 @@ describe('GET /v1/stats/summary', () => {
     })
     expect(body.metrics[0].points.map(({ value }: { value: number }) => value)).toEqual([5, 10])
     expect(await call('/v1/stats/summary?metrics=turns,skill.calls', { key })).toMatchObject(problem(400))
+    const nearest = { detail: expect.stringMatching(/there is no turnz here: the nearest is turns; the others are .*events/) }
+    for (const query of ['stats?metric=turnz', 'stats/summary?metrics=turns,turnz'])
+      expect((await call(`/v1/${query}`, { key })).body).toMatchObject(nearest)
   })
 })
 

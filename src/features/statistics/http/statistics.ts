@@ -1,5 +1,6 @@
 import { iso } from '../../../base/time.ts'
 import { z } from 'zod'
+import { nearestFirst } from '../../../base/nearest.ts'
 import { operations } from '../../../contract/operation.ts'
 import { instant, toolScope, toolTime } from '../../../contract/operations/shared.ts'
 import {
@@ -28,7 +29,17 @@ const DAY_MS = bucketSteps.day
 /** The default range, as far back from now. */
 const RANGE_MS: Record<Bucket, number> = { minute: bucketSteps.hour, hour: DAY_MS, day: 30 * DAY_MS, all: 1 }
 
-const names = Object.keys(metrics) as [string, ...string[]]
+const names = Object.keys(metrics)
+
+/** A parameter that is one of these names. The refusal of another one has the nearest first. */
+const metricOf = (known: readonly string[]) =>
+  z.enum(known as [string, ...string[]], {
+    error: ({ input }) => {
+      if (typeof input !== 'string') return undefined
+      const [nearest, ...others] = nearestFirst(input.slice(0, 64), known)
+      return `there is no ${input.slice(0, 64)} here: the nearest is ${nearest}; the others are ${others.join(', ')}`
+    },
+  })
 const operation = operations({ tag: 'Statistics', roles: ['viewer'] })
 const times = {
   bucket: z.enum(buckets).default('hour').describe('`all` is one bucket without a time range.'),
@@ -41,7 +52,7 @@ export const read = operation('get /v1/stats', 'getStatistics', 'Get a metric ov
     'Numbers of the scopes that the key covers, in buckets of UTC. Minutes are kept for a day, hours for 31 days, days and totals for good. ' +
     `The newest buckets lag by up to a minute, 10 minutes (hour) or an hour (day). At most ${MOST_POINTS} buckets. docs/stats.md defines the metrics.`,
   query: z.object({
-    metric: z.enum(names).describe('The name of a metric in docs/stats.md.'),
+    metric: metricOf(names).describe('The name of a metric in docs/stats.md.'),
     by: z.enum(families).optional().describe('One series for each, largest totals first. Without it: the total.'),
     ...times,
   }),
@@ -49,7 +60,7 @@ export const read = operation('get /v1/stats', 'getStatistics', 'Get a metric ov
   mcp: {
     name: 'statistics',
     title: 'A metric over time',
-    description: 'A number per minute, hour or day. An unknown metric is answered with the names of all.',
+    description: 'A number per minute, hour or day. An unknown metric is answered with the names of all, the nearest first.',
     input: {
       metric: z.string().max(64),
       by: z.enum(families).optional(),
@@ -68,12 +79,7 @@ const summary = operation('get /v1/stats/summary', 'getStatisticsSummary', 'Get 
     metrics: z
       .string()
       .transform((list) => list.split(','))
-      .pipe(
-        z
-          .array(z.enum(scopeMetrics as [string, ...string[]]))
-          .min(1)
-          .max(MOST_METRICS),
-      )
+      .pipe(z.array(metricOf(scopeMetrics)).min(1).max(MOST_METRICS))
       .meta({ description: `Names of metrics, separated by commas; at most ${MOST_METRICS}.`, example: 'turns,model.cost_usd' }),
     ...times,
   }),

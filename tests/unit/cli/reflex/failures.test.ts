@@ -62,7 +62,7 @@ test('init writes the whole path of a tarball, since npm reads it from the folde
 test('a metric that does not exist is wrong usage', async () => {
   expect(await reflexHere(['stats', 'nope'], variables)).toMatchObject({
     code: 2,
-    stderr: 'reflex: There is no metric nope.\nreflex stats --help lists the metrics.\n',
+    stderr: 'reflex: There is no metric nope: the nearest is turns.\nreflex stats --help lists the metrics.\n',
   })
 })
 
