@@ -205,7 +205,7 @@ const reachLines = ({ reach = [], episodes: { crowd } }: Pick<ShownRun, 'reach' 
           // Numbers of what was not learned would say that nothing can be.
           if (crowd) return `  ${written(act)}: not known before ${written(crowd.sender)} is trusted, of ${of}`
           const proof = needs === null ? 'nothing that was learned decides it yet' : `about ${counted(needs, 'decision')} more for a proof`
-          return `  ${written(act)}: ${percent(decides, 1)} of ${of}; ${proof}; saves $${saves_usd.toFixed(4)}`
+          return `  ${written(act)}: ${percent(decides, 1)} of ${of}; ${proof}; saves ${saves_usd > 0 ? `$${saves_usd.toFixed(4)}` : 'no cost that is known'}`
         }),
       ]
 

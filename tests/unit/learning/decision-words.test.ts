@@ -30,7 +30,7 @@ test.each([
 
 test('a refusal names no path, and is not repeated after an answer that tells it', () => {
   const masked = rejectedWords({ what: 'tool send ["to"]', reason: 'its argument ["to","name"] is masked in the log (9 decisions)' })
-  expect(refusalWords(masked)).toBe('tool send with to: its argument to.name is masked in the log (9 decisions)')
+  expect(refusalWords(masked)).toBe('“tool send with to”: its argument to.name is masked in the log (9 decisions)')
   const few = { what: 'all decisions', reason: 'at least 40 decisions are needed (12 decisions)' }
   const answer = 'Nothing was learned from 12 decisions, 12 of them new: at least 40 decisions are needed (12 decisions).'
   expect(untold({ answer, rejected: [few, masked] })).toEqual([masked])

@@ -84,7 +84,7 @@ test('a learned candidate is shown with its certificate and the traces behind it
 test('a run that found nothing tells each cause once, and does not say that nothing can be proved where trust is missing', async () => {
   const { text: varies } = await printed('learn', 'show', 'varies')
   expect(varies.match(/it varies/g)).toHaveLength(1)
-  expect(varies).toContain('reply: it is rare')
+  expect(varies).toContain('“reply”: it is rare')
   expect(varies).toContain('reply: 0.0 % of 60 decisions at a bound of 0.99; nothing that was learned decides it yet')
   const { text: untrusted } = await printed('learn', 'show', 'crowd')
   expect(untrusted).toContain('reply: not known before key:1 is trusted, of 60 decisions at a bound of 0.99')
@@ -102,5 +102,5 @@ test('a run of learning shows a few of the refusals that are alike, and counts t
   const { text } = await printed('learn', 'show', 'rare')
   expect(text.match(/reply "\d+"/g)).toEqual(['reply "0"', 'reply "1"', 'reply "2"'])
   expect(text).toContain('… and 77 more: it was taken fewer than 8 times (--json has all)')
-  expect(text).toContain('reply: it is rare')
+  expect(text).toContain('“reply”: it is rare')
 })
