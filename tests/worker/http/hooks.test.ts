@@ -342,7 +342,13 @@ describe('hooks', () => {
     const mine = await put('mine', 'team-h/one', key)
     expect(mine).toMatchObject({ status: 200 })
     const elsewhere = { REFLEX_HOOK_MINE: 'x', REFLEX_HOOK_MINE_SCOPES: 'team-i/*' }
-    expect(await callWith(elsewhere, `/v1/hooks/${mine.body.address}`, { key: null, json: {} })).toMatchObject(problem(401))
+    const [body, address] = ['{}', `/v1/hooks/${mine.body.address}`]
+    expect(await callWith(elsewhere, address, { key: null, body })).toMatchObject(problem(401))
+    const headers = { 'x-hub-signature-256': `sha256=${await hmac('x', body)}` }
+    expect(await callWith(elsewhere, address, { key: null, body, headers })).toMatchObject({
+      status: 503,
+      body: { detail: expect.stringContaining('REFLEX_HOOK_MINE_SCOPES') },
+    })
     expect((await put('kept', 'team-h/one')).status).toBe(200)
     expect(await put('kept', 'team-h/one', key)).toMatchObject({ status: 200 })
     expect(await put('kept', 'team-h/two', key)).toMatchObject(problem(403))

@@ -194,6 +194,24 @@ describe('the archive', () => {
     expect(files).toHaveLength(2)
     expect((await linesOf(scope, 'log')).map(({ seq }) => seq)).toEqual(log.map(({ seq }) => seq))
     expect((await call(scopePath(scope, '/log?limit=1000'))).body.next_cursor).toBe(String(files[0]!.last_seq))
+    // The log continues after a gap: a bucket was bound later.
+    await inObject(stub, ({ storage }) => storage.sql.exec('DELETE FROM archive_files WHERE number = ?', files[0]!.number))
+    const begins = files[1]!.first_seq
+    expect((await call(scopePath(scope, '/log?limit=1'))).body).toEqual({ items: [log[begins - 1]], next_cursor: String(begins) })
+  })
+
+  test('has the newest of two events of the same id, which was used again once the first had expired', async () => {
+    const { scope, stub, records } = await lived('first')
+    await age(stub, 8)
+    await isEmpty(stub)
+    const again = note(scope, 'second')
+    const { id } = records[0]!.event
+    await sendAndSettle(stub, { ...again, id })
+    await isReplicated(stub)
+    await age(stub, 8)
+    await isEmpty(stub)
+    expect((await linesOf(scope, 'events')).map((line) => (line as { id?: string }).id)).toEqual([id, id])
+    expect((await call(scopePath(scope, `/events/${id}`))).body.event).toMatchObject({ id, text: 'second' })
   })
 
   test('keeps a day that has not expired as a whole', async () => {

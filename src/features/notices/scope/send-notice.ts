@@ -20,7 +20,7 @@ const GONE = 410
 
 const LOOP = `it was not sent: ${MOST_HOPS} notices stand behind its event, each of which reached a hook. This looks like a loop`
 
-type SendNoticeParts = Pick<Ground, 'env' | 'scope' | 'jobs' | 'unit' | 'settings' | 'fetch' | 'now' | 'hider'> & {
+type SendNoticeParts = Pick<Ground, 'env' | 'scope' | 'jobs' | 'unit' | 'settings' | 'fetch' | 'now'> & {
   notices: Pick<Notices, 'takeDropped'>
 }
 /** `final`: a repetition would end the same way. */
@@ -41,7 +41,7 @@ export function handleNotices(parts: SendNoticeParts): void {
 }
 
 async function attempt(job: Job<WaitingNotice>, parts: SendNoticeParts): Promise<{ again_ms: number } | void> {
-  const { settings, env, scope, fetch: send, now, hider } = parts
+  const { settings, env, scope, fetch: send, now } = parts
   const { webhooks, allowed_hosts } = settings()
   const webhook = webhooks.find(({ name }) => name === job.payload.webhook)
   const sent: Sent =
@@ -52,7 +52,7 @@ async function attempt(job: Job<WaitingNotice>, parts: SendNoticeParts): Promise
         : { ok: false, http_status: null, error: 'the webhook was removed from the settings', final: true }
   const again_ms = PAUSES_MS[job.attempts - 1]
   if (!sent.ok && sent.final !== true && again_ms !== undefined) return { again_ms }
-  end(job, sent.ok ? sent : { ...sent, error: hider.text(sent.error) }, parts)
+  end(job, sent, parts)
 }
 
 function end({ key, payload, attempts }: Job<WaitingNotice>, sent: Sent, { unit, jobs, notices }: SendNoticeParts): void {
