@@ -164,7 +164,8 @@ function namesIn(name: string): string[] {
 const beside = (name: string, ending: string): string => `${name.slice(0, -ENTRIES.length)}${ending}`
 const chainOf = (name: string): string => beside(name, '.chain.json')
 
-function archiveFiles(name: string): ArchiveFiles {
+/** Returns the error of a file that cannot be read: the others are checked. */
+function archiveFiles(name: string): ArchiveFiles | string {
   const [chain, parquet] = [chainOf(name), beside(name, '.parquet')]
   try {
     return {
@@ -174,7 +175,7 @@ function archiveFiles(name: string): ArchiveFiles {
       chain: existsSync(chain) ? readFileSync(chain, 'utf8') : null,
     }
   } catch (error) {
-    throw new CliError(`${name} cannot be read: ${messageOf(error)}`)
+    return `It cannot be read: ${messageOf(error)}.`
   }
 }
 
@@ -184,13 +185,17 @@ export async function verifyArchive({ print }: Session, given: readonly string[]
   const trusted = keys === undefined ? null : readKeys(keys)
   const names = Array.from(new Set(given.flatMap(namesIn)))
   if (names.length === 0) throw new CliError(`${given.join(', ')} has no files of a log (log/day=…/….jsonl.gz).`)
-  const checks = names.map((name) => ({ name, ...checkArchive(archiveFiles(name), trusted) }))
+  const checks = names.map((name) => {
+    const files = archiveFiles(name)
+    return { name, ...(typeof files === 'string' ? { flaws: [files], checked: null } : checkArchive(files, trusted)) }
+  })
   const files = checks.flatMap(({ checked }) => (checked ? [checked] : []))
   const flaws = [...checks.flatMap(({ name, flaws: own }) => own.map((flaw) => `${name}: ${flaw}`)), ...gapsIn(files)]
   const ok = flaws.length === 0
+  const good = checks.flatMap(({ flaws: own, checked }) => (checked && own.length === 0 ? [checked] : []))
   print.result({ ok, trusted: keys !== undefined, flaws, files }, (paint) => [
     ...flaws.map((flaw) => `${paint('red', '✗')} ${written(flaw)}`),
-    ...(ok ? files : []).map(
+    ...good.map(
       ({ name, scope, first, last, signed, unsigned }) =>
         `${paint('green', '✓')} ${written(name)}: ${written(scope)}, entries ${first} to ${last}, ${counted(signed, 'entry', 'entries')} signed` +
         (unsigned > 0 ? paint('yellow', `, ${unsigned} older than the chain`) : ''),

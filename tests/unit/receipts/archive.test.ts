@@ -183,6 +183,15 @@ describe('files on a disk', () => {
     })
   })
 
+  test('are checked, and named where they fit, although another cannot be read', async () => {
+    const other = path.join(folder, 'unread', 'log', 'day=2026-11-26')
+    const good = write('00000001', one, other)
+    mkdirSync(path.join(other, '00000003.jsonl.gz'))
+    const { exit, flaws, lines } = await verified(path.join(folder, 'unread'))
+    expect([exit, flaws]).toEqual([1, [expect.stringMatching(/00000003\.jsonl\.gz: It cannot be read: EISDIR/)]])
+    expect(lines).toEqual([expect.stringContaining('✗ '), expect.stringContaining(`✓ ${good}`)])
+  })
+
   test('are checked by the verifier in Python', () => {
     const python = (...given: string[]) => spawnSync('python3', ['-B', 'examples/verify/verify.py', ...given], { encoding: 'utf8' })
     for (const file of files)
