@@ -259,7 +259,7 @@ const TOKENS: readonly RegExp[] = [
 ].map(({ source }) => new RegExp(`^[*~]*${source.slice(1, -1)}[.!*~…]*$`))
 /** A word without what a sentence sets around it. */
 const BARE = /[^*~].*[^.!*~…]/
-const BETWEEN_WORDS = /[\s"'`,;=:()<>[\]{}|&?#@/\\]+/
+const BETWEEN_WORDS = /[\s"'`“”„‘’«»。,;=:()<>[\]{}|&?#@/\\]+/
 
 const isToken = (word: string): boolean => word.length >= 16 && TOKENS.some((token) => token.test(word))
 
@@ -296,9 +296,10 @@ const withoutCards = (text: string): string =>
 /** The texts that a credential has by all of its forms. Most texts have none of them. */
 const MARKS =
   /PRIVATE KEY|AKIA|ASIA|gh[opusr]_|github_pat_|glpat-|[srp]k[-_]|xox[a-z]-|AIza|npm_|hf_|do[op]_v1_|SG\.|ya29\.|eyJ|bearer|passw|pwd|api[_-]?key|secret|token|:\/\/|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d{4}(?![\d-])|\d{4}[ -]\d{6}[ -]\d{5}|\b(?:card|visa|mastercard|amex|kreditkarte)\b/i
-const maskOf = (kind: CredentialKind | 'card_number'): string => `[secret: ${kind}]`
+export const MASK_BEGINS = '[secret: '
+const maskOf = (kind: CredentialKind | 'card_number'): string => `${MASK_BEGINS}${kind}]`
 const WHOLE_KEY = new RegExp(String.raw`${PRIVATE_KEY.source}[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)`, 'g')
-const WORD = /[^\s"'`,;=:()<>[\]{}|&?#@/\\]{16,}/g
+const WORD = /[^\s"'`“”„‘’«»。,;=:()<>[\]{}|&?#@/\\]{16,}/g
 const VALUE_OF = new RegExp(String.raw`(${ASSIGNED.source})(?!\[|sha256:)[^\s"']{4,}`, 'gi')
 const BEARER_VALUE = /(\bbearer\s{1,3})[\w.~+/-]{16,}/gi
 const PASSWORD_IN_URL = /(:\/\/[^\s/:@]{1,128}:)(?!\[)[^\s/:@]{1,128}(?=@)/g

@@ -16,7 +16,7 @@ import type { Settlement } from './inbox/settlement.ts'
 
 type LoopParts = ApplyParts &
   Lanes & {
-    sockets: Pick<Sockets, 'reply' | 'count' | 'hears'>
+    sockets: Pick<Sockets, 'reply' | 'feed' | 'hears'>
     situation: (now: number, fuel: number) => ReflexSituation
   }
 
@@ -109,7 +109,7 @@ export class Loop {
     return events.map((event) => {
       const { heard, sender } = event.meta
       if (heard) return event
-      const isChat = event.type === 'ws.message' ? sockets.count > 0 : sender !== undefined && sockets.hears(sender)
+      const isChat = event.type === 'ws.message' ? sockets.feed.size > 0 : sender !== undefined && sockets.hears(sender)
       const isHeard = isChat || settings().webhooks.some(({ on }) => on.includes('event.ended'))
       return isHeard ? { ...event, meta: { ...event.meta, heard: true } } : event
     })

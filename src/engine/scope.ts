@@ -44,7 +44,7 @@ async function stateOf(parts: Collaborators): Promise<ScopeState> {
     llm_tokens_remaining: budget.remaining(),
     waiting_for_model: outage.state,
     budget_problem: unpricedBudget(env, store.settings(), scope),
-    sockets: sockets.count,
+    sockets: sockets.feed.size,
     outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
     spans: null,
     archive: null,

@@ -121,10 +121,6 @@ export class Sockets {
     this.#parts.log.listen((entries) => this.#gather(entries))
   }
 
-  get count(): number {
-    return this.feed.size
-  }
-
   get keys(): string[] {
     return this.feed.keys
   }
@@ -135,7 +131,7 @@ export class Sockets {
   }
 
   connect({ after: asked, ...connect }: Connect): Response {
-    if (this.count >= limits.sockets_per_scope) return new Response(null, { status: 503 })
+    if (this.feed.size >= limits.sockets_per_scope) return new Response(null, { status: 503 })
     const { 0: client, 1: server } = new WebSocketPair()
     const { last } = this.#parts.log
     const after = asked === null ? null : placeIn(asked, last)
@@ -158,7 +154,7 @@ export class Sockets {
   /** Streams part of an answer to every socket, ahead of its log entry. */
   stream(delta: Delta): void {
     if (delta.turn_id !== null) this.#note(delta)
-    if (this.count === 0) return
+    if (this.feed.size === 0) return
     this.#parts.key_check.used()
     this.feed.broadcast(this.#parts.hider.text(JSON.stringify({ type: 'delta', ...delta })))
   }
@@ -184,14 +180,14 @@ export class Sockets {
 
   /** Sends a reply at the end of the current task, after its acknowledgements. */
   reply(delta: Delta): void {
-    if (this.count === 0) return
+    if (this.feed.size === 0) return
     this.#pushLater()
     this.#replies.push(delta)
   }
 
   /** Sends entries at the end of the task that wrote them, after its acknowledgements. */
   #gather(entries: readonly SocketEntry[]): void {
-    if (this.count === 0) return
+    if (this.feed.size === 0) return
     this.#pushLater()
     this.#gathered.push(...entries)
   }
@@ -450,6 +446,7 @@ export class SocketFeed {
     const open = unconfirmed.filter(([, { closing }]) => !closing)
     const [most] = open.toSorted(([, left], [, right]) => right.sent - left.sent)
     if (most && bytesSent(open) >= limits.unconfirmed_bytes_per_scope) this.#close(...most)
+    if (attachment.closing) return
     this.#stalled.delete(socket)
     attachment.assumed = Math.min(attachment.sent, (attachment.assumed ?? 0) + limits.assumed_bytes)
     socket.serializeAttachment(attachment)

@@ -84,15 +84,11 @@ export class Actions {
     const head = childHead(reflexHead(event, version.id))
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
     switch (action.action_type) {
-      case 'reply':
-        unit.log({
-          ...head,
-          kind: 'reply-sent',
-          turn_id: null,
-          reflex_id: version.id,
-          content: log.clean(action.content) as string,
-        })
-        return [{ do: 'say', content: action.content, event_id: event.id }]
+      case 'reply': {
+        const content = log.clean(action.content) as string
+        unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content })
+        return [{ do: 'say', content, event_id: event.id }]
+      }
       case 'ignore':
         return []
       case 'set_scratch': {

@@ -180,10 +180,10 @@ function atOnce(action: Action, { reflex_id }: LaneAction, event: Event, { socke
   const ending = { status: 'ok' as const, error: null }
   const head = childHead(reflexHead(event, reflex_id))
   if (action.action_type === 'reply') {
-    const { content } = action
+    const content = log.clean(action.content) as string
     return {
       ending,
-      write: (unit) => void unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id, content: log.clean(content) as string }),
+      write: (unit) => void unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id, content }),
       follow: () => sockets.reply({ turn_id: null, event_id: event.id, content }),
     }
   }

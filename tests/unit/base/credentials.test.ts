@@ -9,6 +9,7 @@ describe('what looks like a credential', () => {
   test.each([
     [`use ${TOKEN}, please`, 'use [secret: token], please'],
     [`It is ${TOKEN}. Or **${TOKEN}**!`, 'It is [secret: token]. Or **[secret: token]**!'],
+    [`„${TOKEN}“ and ${TOKEN}’s`, '„[secret: token]“ and [secret: token]’s'],
     ['an unsigned eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.', 'an unsigned [secret: token].'],
     [`{"auth":"Bearer ${'x'.repeat(20)}"}`, '{"auth":"Bearer [secret: token]"}'],
     ['my password: hunter22!', 'my password: [secret: password]'],

@@ -142,6 +142,7 @@ test('a run that resumes two approvals ends with the later run, though it was pu
   ])
 })
 
+const TOKEN = `ghp_${'a1B2'.repeat(9)}`
 const started = entry({ kind: 'turn-started', turn_id: 't-1' })
 const replied = (content: string) => entry({ kind: 'reply-sent', turn_id: 't-1', reflex_id: null, content })
 const parts = (...given: [from: number, content: string][]) => given.map(([from, content]) => ({ turn_id: 't-1', from, content }))
@@ -151,6 +152,7 @@ test.each([
   ['with a gap is completed by its entry', parts([0, 'he'], [4, 'o']), [replied('hello')], ['he', 'llo']],
   ['that began unseen comes from its entry', parts([2, 'llo']), [replied('hello')], ['hello']],
   ['of two replies is not repeated', parts([0, 'one'], [3, '\n\n'], [5, 'two']), [replied('one'), replied('two')], ['one', '\n\n', 'two']],
+  ['with a pasted secret is not repeated', parts([0, 'it is '], [6, TOKEN]), [replied('it is [secret: token]')], ['it is ', TOKEN]],
   ['that differs from its entry is followed by it', parts([0, 'draft']), [replied('final')], ['draft', 'final']],
   ['that was not replied stays', parts([0, 'draft']), [], ['draft']],
 ])('a streamed text %s, and each message ends', (_, streamed, entries, deltas) => {

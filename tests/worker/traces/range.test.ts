@@ -148,7 +148,7 @@ describe('a replay of a time range', () => {
     const { body } = await ranged(scope)
     hooks.delete(scope)
     const reason = expect.stringContaining('the bucket is away')
-    expect(body).toMatchObject({ equivalent: null, events: 1, reasons: [{ reason, count: 1 }], next_cursor: null })
+    expect(body).toMatchObject({ equivalent: null, unknown: 1, events: 1, reasons: [{ reason, count: 1 }], next_cursor: null })
   })
 
   test('asks the model no more often than its budget allows', async () => {

@@ -287,7 +287,8 @@ class Middle {
     if (permitted.lane) return
     const head = childHead(reflexHead(stored.event, author.id))
     const { id: reflex_id } = author
-    if (action.action_type === 'reply') unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id, content: action.content })
+    if (action.action_type === 'reply')
+      unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id, content: log.clean(action.content) as string })
     if (action.action_type === 'set_scratch') {
       memory.setScratch(unit, action.key, action.value)
       const { key, value } = log.clean({ key: action.key, value: action.value }, head.trace_id) as { key: string; value: unknown }

@@ -39,6 +39,7 @@ export const receiptRoutes = resource().openapiRoutes([
     const mask = saltedMask(salt, value)
     const names = await scopesOfTrace(c.env, c.var.principal, trace_id, query.scope)
     const found = await Promise.all(names.map((scope) => traceRecording(c.env.SCOPE.getByName(scope), { trace_id, contexts: true })))
+    if (found.every((part) => part === null || part.entries.length === 0)) throw absentTrace(trace_id, names, found)
     if (!found.some((part) => JSON.stringify(part?.entries ?? []).includes(mask)))
       throw notFound(`The value stands masked nowhere in the log of ${trace_id}, or the secret has changed since.`)
     return c.json({ mask, salt }, 200)

@@ -194,7 +194,8 @@ class Totals {
   #at: string | null = null
   readonly #decisions: RangeReport['decisions'] = {}
   readonly #reasons = new Map<string, number>()
-  readonly #unread: RangeReport['reasons'] = []
+  /** Parts of the log that cannot be read, and what the first one lacks. */
+  readonly #unread = { count: 0, detail: '' }
   readonly #effects = { appear: 0, vanish: 0 }
   readonly #examples = new Examples()
   #recorded = nothing()
@@ -212,7 +213,8 @@ class Totals {
 
   /** Notes a part of the log that cannot be read. */
   miss(detail: string): void {
-    this.#unread.push({ reason: `a part of the log cannot be read: ${detail}`, count: 1 })
+    this.#unread.count += 1
+    this.#unread.detail ||= detail
   }
 
   add(entries: readonly LogEntry[], comparison: Comparison, { recorded, replayed, effects }: Sides): void {
@@ -234,19 +236,23 @@ class Totals {
 
   report({ scope, mode, since, until }: RangeParts, resolved: Resolved | null): Omit<RangeReport, 'next_cursor'> {
     const { entries } = this
-    const sums = this.#sums
+    const { count: unread, detail } = this.#unread
+    const sums = { ...this.#sums, unknown: this.#sums.unknown + unread }
     const reasons = Array.from(this.#reasons, ([reason, count]) => ({ reason, count })).toSorted((one, other) => other.count - one.count)
     return {
       scope,
       mode,
       since: new Date(since).toISOString(),
       until: new Date(until).toISOString(),
-      equivalent: equivalenceOf({ ...sums, unknown: sums.unknown + this.#unread.length }),
+      equivalent: equivalenceOf(sums),
       entries,
       events: this.#events,
       ...sums,
       decisions: this.#decisions,
-      reasons: [...this.#unread, ...reasons].slice(0, MOST_REASONS),
+      reasons: [...(unread > 0 ? [{ reason: `a part of the log cannot be read: ${detail}`, count: unread }] : []), ...reasons].slice(
+        0,
+        MOST_REASONS,
+      ),
       effects: this.#effects,
       examples: this.#examples.best(),
       recorded: this.#recorded,

@@ -1,3 +1,4 @@
+import { MASK_BEGINS, maskCredentials } from '../../../../base/secrets.ts'
 import type { AnswerPart } from '../../../../contract/scope-api.ts'
 
 /** An event of AG-UI 1.0, as it is sent. */
@@ -28,6 +29,8 @@ export class Texts {
   /** A text of the log: only what is missing of it is sent. */
   whole(turn_id: string, content: string): UiEvent[] {
     const left = this.#enter(turn_id)
+    // A pasted secret has no mask in the pieces, and one in the log.
+    if (content.includes(MASK_BEGINS)) this.#pending = maskCredentials(this.#pending)
     if (this.#open !== null && content.startsWith(this.#pending))
       return [...left, ...this.#content(content.slice(this.#pending.length)), ...this.close()]
     const place = this.#open === null ? -1 : this.#pending.indexOf(content)
