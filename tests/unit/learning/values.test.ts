@@ -32,3 +32,42 @@ test('a rule counts no field whose values are many as known', () => {
   })
   for (const { code } of learnReflexes(many).reflexes) expect(code).not.toMatch(/if \(\[.*\.includes\(context\.event\.kind\)/)
 })
+
+test.each([
+  [3, 'missing from a decision on', true, String],
+  [1, 'missing from no decision', false, String],
+  [3, 'read from a text, and missing', true, (amount: number) => `${amount} EUR`],
+] as const)('where %i decisions had no number it is %s, and nothing else counts as 0', async (without, _, isTaken, shown) => {
+  const amountOf = (amount: number) => (shown === String ? amount : shown(amount))
+  const decided = history(800, (index) => {
+    const amount = drawn(index, 2)
+    const isMissing = [50, 300, 700].slice(0, without).includes(index)
+    const event = isMissing ? { type: 'refund' } : { type: 'refund', amount: amountOf(amount) }
+    return [event, isMissing || amount < 500 ? call('approve', {}) : call('ask', {})]
+  })
+  const on = (amount?: string | number) =>
+    actions(decided, episode(9000, { type: 'refund', ...(amount !== undefined && { amount }) }, []), BOUND)
+  const approves = [expect.objectContaining({ tool: 'approve' })]
+  expect(await on(amountOf(120))).toEqual(approves)
+  expect(await on()).toEqual(isTaken ? approves : [])
+  for (const other of ['n/a', '9,000 EUR', amountOf(-500)]) expect(await on(other)).toEqual([])
+})
+
+test('a number that no condition asks about has no guard where one decision lacked it', () => {
+  const decided = history(120, (index) => {
+    const isFree = index % 4 === 0
+    const amount = index === 60 ? {} : { amount: 10 + drawn(index, 3) }
+    return [{ type: 'refund', free: isFree, ...amount }, isFree ? call('approve', {}) : call('ask', {})]
+  })
+  const codeOf = (tool: string) => learnReflexes(decided).reflexes.find(({ decision }) => decision.includes(tool))?.code ?? ''
+  expect([codeOf('approve').includes('context.event.amount'), codeOf('ask').includes('context.event.amount')]).toEqual([false, true])
+})
+
+test('a rule whose decisions have too few of each value is dropped', () => {
+  const decided = history(900, (index) => {
+    const kind = KINDS[drawn(index, 1) % 5] ?? ''
+    const flag = drawn(index, 4) % 30 === 0
+    return [{ type: 'spent', kind, flag, note: `n${drawn(index, 5)}` }, flag ? call('ask', {}) : call('approve', {})]
+  })
+  for (const { code } of learnReflexes(decided).reflexes) expect(code).not.toContain('[].includes(')
+})

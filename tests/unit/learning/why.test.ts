@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { EpisodeAct } from '../../../src/features/learning/episode.ts'
+import { fieldCode } from '../../../src/features/learning/reflexes/act-code.ts'
+import { ANY_NUMBER } from '../../../src/features/learning/reflexes/facts/ranges.ts'
 import { explained, explaining } from '../../../src/features/learning/reflexes/explain.ts'
 import { conditionCode } from '../../../src/features/learning/reflexes/facts/condition.ts'
 import { earlierPath } from '../../../src/features/learning/reflexes/facts/readings.ts'
@@ -159,6 +161,9 @@ test.each([
   ["context.event['a b'] !== 'x'", '\'a b\' is 1; it was taught with "x".'],
   [`!['x', ${quote("it's")}].includes(context.event.kind)`, 'kind is missing; it was taught with "x", "it\'s".'],
   ['!(context.event.meta?.size >= 1 && context.event.meta?.size <= 2.5)', 'meta.size is 7; it was taught with 1 to 2.5.'],
+  [fieldCode({ path: ['event', 'a b'], span: [2, 3], optional: true }).slice(4, -13), "'a b' is 1; it was taught with 2 to 3."],
+  [fieldCode({ path: ['event', 'kind'], span: ANY_NUMBER, optional: true }).slice(4, -13), 'kind is missing; it was taught with numbers.'],
+  [fieldCode({ path: ['event', 'type'], span: ANY_NUMBER }).slice(4, -13), 'type is "note"; it was taught with numbers.'],
 ])('the guard %s is "%s"', (condition, words) => {
   const { saw } = episode(1, { type: 'note', 'a b': 1, meta: { size: 7 } }, [])
   expect(guardWords(condition, saw)).toBe(words)

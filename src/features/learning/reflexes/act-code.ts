@@ -42,8 +42,12 @@ export type CodeBranch = Pick<Acting, 'acts' | 'taken'> & {
 }
 
 /** The guard of a number: a text that reads as one does not pass. */
-export const fieldCode = ({ path, span: [low, high] }: FieldSpan): string =>
-  `if (!(typeof ${pathCode(path)} === 'number' && ${pathCode(path)} >= ${low} && ${pathCode(path)} <= ${high})) return null`
+export function fieldCode({ path, span, optional }: FieldSpan): string {
+  const [value, [low, high]] = [pathCode(path), span]
+  const given = pathCode(path[0] === 'amount' ? path.slice(1) : path)
+  const range = Number.isFinite(low) ? ` && ${value} >= ${low} && ${value} <= ${high}` : ''
+  return `if (${optional ? `(${given} ?? null) !== null && ` : ''}!(typeof ${value} === 'number'${range})) return null`
+}
 
 /** A number that was not taught leaves the event to others. */
 function spansCode({ path, at, others }: TextSpans): string {

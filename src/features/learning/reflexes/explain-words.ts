@@ -102,10 +102,12 @@ function outsideWords({ columns }: Explaining, { outside }: Explained): string[]
 }
 
 const PATH = String.raw`context(?:\??\.\w+|(?:\?\.)?\['[^']*'\])+`
-const [EXACT, LISTED, RANGED, VALUE, WORD, UNSEEN, NAMED] = [
+const GIVEN = String.raw`(?:\(${PATH} \?\? null\) !== null && )?`
+const [EXACT, LISTED, RANGED, NUMERIC, VALUE, WORD, UNSEEN, NAMED] = [
   new RegExp(String.raw`^(${PATH}) !== (.*)$`),
   new RegExp(String.raw`^!(\[.*\])\.includes\((${PATH})\)$`),
-  new RegExp(String.raw`^!\((?:typeof ${PATH} === 'number' && )?(${PATH}) >= (\S+) && ${PATH} <= (\S+)\)$`),
+  new RegExp(String.raw`^${GIVEN}!\((?:typeof ${PATH} === 'number' && )?(${PATH}) >= (\S+) && ${PATH} <= (\S+)\)$`),
+  new RegExp(String.raw`^${GIVEN}!\(typeof (${PATH}) === 'number'\)$`),
   /^!\(value\d* >= (\S+) && value\d* <= (\S+)\)$/,
   /^!(\[.*\])\.includes\(value\d*\)$/,
   new RegExp(String.raw`^hasUnseen\((${PATH}), `),
@@ -117,6 +119,8 @@ export function guardWords(condition: string, saw: Saw): string {
   const is = (code = ''): string => `${nameOfPath(pathIn(code))} is ${shown(valueAt(saw, pathIn(code)))}`
   const ranged = RANGED.exec(condition)
   if (ranged) return `${is(ranged[1])}; it was taught with ${ranged[2]} to ${ranged[3]}.`
+  const numeric = NUMERIC.exec(condition)
+  if (numeric) return `${is(numeric[1])}; it was taught with numbers.`
   const value = VALUE.exec(condition)
   if (value) return `A number that the decision is made with is not from ${value[1]} to ${value[2]}, as it was taught.`
   const word = WORD.exec(condition)

@@ -68,7 +68,8 @@ export function* rulesFor({ matrix, taught, positive, crowd, names }: Problem): 
     const shared = share(kept, candidates.plain, and(open, grown.covered))
     const rule = finish(shared, own, others)
     open = without(open, grown.covered)
-    if (crowd(and(rule.covered, own))) rules.push(rule)
+    // The values that its own decisions had may leave it few of them.
+    if (rule.support >= LEAST_OF_RULE && crowd(and(rule.covered, own))) rules.push(rule)
   }
   return rules
 }

@@ -175,8 +175,8 @@ function isGuarded({ condition, holds }: Literal, guard: RuleGuard): boolean {
   return holds ? isOne && guard.values.length === 1 : !isOne
 }
 
-function isSpanned({ condition, holds }: Literal, { path, span: [low, high] }: FieldSpan): boolean {
-  if (condition.is !== 'at_least' || condition.minus || pathKey(condition.path) !== pathKey(path)) return false
+function isSpanned({ condition, holds }: Literal, { path, span: [low, high], optional }: FieldSpan): boolean {
+  if (optional || condition.is !== 'at_least' || condition.minus || pathKey(condition.path) !== pathKey(path)) return false
   return holds ? condition.value <= low : condition.value > high
 }
 

@@ -12,7 +12,8 @@ export type TextSpans = {
   at: readonly (readonly [place: string, accepted: NumberRange | 'any'])[]
   others: NumberRange | 'any' | 'none'
 }
-export type FieldSpan = { path: ContextPath; span: NumberRange }
+/** `optional`: decisions were taken without the number, too. */
+export type FieldSpan = { path: ContextPath; span: NumberRange; optional?: boolean }
 
 /** Decisions that a span needs, and the share of them that it is made from. */
 const LEAST = 20
@@ -69,48 +70,72 @@ const MOST_LETTERS = 2000
 type OfPath = (path: ContextPath) => boolean
 
 /**
- * The spans of the numbers that all of the events have, also those inside of other fields: of all
- * that are asked about, and of the first others. `isWanted`: the paths of which spans are read.
+ * The spans of numbers of the events, also those inside of other fields: of all that are asked
+ * about, and of the first others that all of the events have. `isWanted`: the paths of which spans
+ * are read.
  */
 export function* fieldSpansOf(episodes: readonly Episode[], isAsked: OfPath, isWanted: OfPath = () => true): Steps<FieldSpan[]> {
   const spans: FieldSpan[] = []
   let [others, letters] = [0, 0]
   for (const path of numberPathsIn(episodes, isAsked).slice(0, MOST_READ).filter(isWanted)) {
     yield
-    const values = numbersAt(episodes, path)
-    const span = values && spanOf(values)
+    const found = numbersAt(episodes, path)
+    if (!found || (found.missing > 0 && !isAsked(path))) continue
+    // A value that is not a number would count as 0 where it is asked about.
+    const span = spanOf(found.values) ?? (isAsked(path) ? ANY_NUMBER : null)
     if (!span) continue
     if (!isAsked(path)) {
       others += 1
       letters += pathKey(path).length
       if (others > MOST_FIELDS || letters > MOST_LETTERS) break
     }
-    spans.push({ path, span })
+    spans.push({ path, span, optional: mayMiss(found.missing, episodes.length) })
   }
   return spans
 }
 
+/** Events that are read for numbers that some do not have. */
+const MOST_SAMPLED = 20
+/** Decisions without a number from which it may be missing, or so large a share of them. */
+const LEAST_MISSING = 3
+const SHARE_MISSING = 0.05
+const mayMiss = (missing: number, of: number): boolean => missing >= LEAST_MISSING || missing > of * SHARE_MISSING
+
+/** The span of a number without a stable range. */
+export const ANY_NUMBER: NumberRange = [-Infinity, Infinity]
+
 /** Paths that are asked about come first, then fields of the event itself. */
-function numberPathsIn([first]: readonly Episode[], isAsked: OfPath): ContextPath[] {
-  if (!first) return []
-  const leaves = leavesOf(first.saw)
-  return [...leaves.leaves, ...readingsOf(first.saw, leaves)]
-    .flatMap(({ path, value }) => (typeof value === 'number' && (isReading(path) ? isAsked(path) : path[0] === 'event') ? [path] : []))
-    .sort(
-      (one, other) =>
-        Number(isAsked(other)) - Number(isAsked(one)) || one.length - other.length || (pathKey(one) < pathKey(other) ? -1 : 1),
-    )
+function numberPathsIn(episodes: readonly Episode[], isAsked: OfPath): ContextPath[] {
+  const found = new Map<string, ContextPath>()
+  const step = Math.ceil(episodes.length / MOST_SAMPLED)
+  const sampled = episodes.filter((_, index) => index % step === 0)
+  for (const [index, { saw }] of sampled.entries()) {
+    const leaves = leavesOf(saw)
+    for (const { path, value } of [...leaves.leaves, ...readingsOf(saw, leaves)]) {
+      const isWanted = isReading(path) ? isAsked(path) : path[0] === 'event' && (index === 0 || isAsked(path))
+      if (typeof value === 'number' && isWanted) found.set(pathKey(path), path)
+    }
+  }
+  return [...found.values()].sort(
+    (one, other) => Number(isAsked(other)) - Number(isAsked(one)) || one.length - other.length || (pathKey(one) < pathKey(other) ? -1 : 1),
+  )
 }
 
-/** Null if one of the events has no number there. */
-function numbersAt(episodes: readonly Episode[], path: ContextPath): number[][] | null {
+/**
+ * The numbers there, and how many events have none. Null if none has one, or if some have another
+ * value.
+ */
+function numbersAt(episodes: readonly Episode[], path: ContextPath): { values: number[][]; missing: number } | null {
   const values: number[][] = []
+  const others: unknown[] = []
   for (const { saw } of episodes) {
     const value = valueAt(saw, path)
-    if (typeof value !== 'number') return null
-    values.push([value])
+    if (typeof value === 'number') values.push([value])
+    else others.push(path[0] === 'amount' ? valueAt(saw, path.slice(1)) : value)
   }
-  return values
+  const canMiss = !isReading(path) || path[0] === 'amount'
+  const isKnown = others.length < LEAST_MISSING || (canMiss && others.every((value) => value === undefined || value === null))
+  return values.length > 0 && isKnown ? { values, missing: others.length } : null
 }
 
 /** Null if there are few values, or if the ranges of older episodes do not hold for newer ones. */
