@@ -50,7 +50,7 @@ function isEmpty(file: string): boolean {
 
 /** True for folders whose names no entry exports: editors show nobody their comments. */
 function isInner(file: string): boolean {
-  return /^src\/(?:base|engine|expressions|http|kernel|store|traces)\//.test(file)
+  return /^src\/(?:base|engine|expressions|http|kernel|reflexes|store|traces)\//.test(file)
 }
 
 function withoutComments(text: string): string {
