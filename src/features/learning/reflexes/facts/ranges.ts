@@ -122,8 +122,8 @@ function numberPathsIn(episodes: readonly Episode[], isAsked: OfPath): ContextPa
 }
 
 /**
- * The numbers there, and how many events have none. Null if none has one, or if some have another
- * value.
+ * The numbers there, and how many events have none. Null if no event has one, or if too many have
+ * another value to be exceptions.
  */
 function numbersAt(episodes: readonly Episode[], path: ContextPath): { values: number[][]; missing: number } | null {
   const values: number[][] = []
