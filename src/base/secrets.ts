@@ -243,23 +243,25 @@ const BEARER = /\bbearer\s{1,3}[\w.~+/-]{16}/i
 
 /** Tokens by the prefixes that their issuers chose. Each pattern matches one whole word. */
 const TOKENS: readonly RegExp[] = [
-  /^(?:AKIA|ASIA)[0-9A-Z]{16}$/,
-  /^gh[opusr]_[A-Za-z0-9]{20,}$/,
-  /^github_pat_\w{20,}$/,
-  /^glpat-[\w-]{16,}$/,
-  /^(?:sk|rk|pk)[-_](?:[\w-]{0,20}[-_])?[A-Za-z0-9]{16,}$/,
-  /^xox[abeoprs]-[\w-]{10,}$/,
-  /^AIza[\w-]{30,}$/,
-  /^npm_[A-Za-z0-9]{30,}$/,
-  /^hf_[A-Za-z0-9]{20,}$/,
-  /^(?:dop|doo)_v1_[0-9a-f]{32,}$/,
-  /^SG\.[\w-]{16,}\.[\w-]{16,}$/,
-  /^ya29\.[\w-]{20,}$/,
-  /^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$/,
-].map(({ source }) => new RegExp(`^[*~]*${source.slice(1, -1)}[.!*~…]*$`))
+  /(?:AKIA|ASIA)[0-9A-Z]{16}/,
+  /gh[opusr]_[A-Za-z0-9]{20,}/,
+  /github_pat_\w{20,}/,
+  /glpat-[\w-]{16,}/,
+  /(?:sk|rk|pk)[-_](?:[\w-]{0,20}[-_])?[A-Za-z0-9]{16,}/,
+  /xox[abeoprs]-[\w-]{10,}/,
+  /AIza[\w-]{30,}/,
+  /npm_[A-Za-z0-9]{30,}/,
+  /hf_[A-Za-z0-9]{20,}/,
+  /(?:dop|doo)_v1_[0-9a-f]{32,}/,
+  /SG\.[\w-]{16,}\.[\w-]{16,}/,
+  /ya29\.[\w-]{20,}/,
+  /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/,
+].map(({ source }) => new RegExp(`^[*~]*${source}[.!*~…]*$`))
 /** A word without what a sentence sets around it. */
 const BARE = /[^*~].*[^.!*~…]/
-const BETWEEN_WORDS = /[\s"'`“”„‘’«»。,;=:()<>[\]{}|&?#@/\\]+/
+/** The characters between words, as in a class of a pattern. */
+const BETWEEN = String.raw`\s"'\x60“”„‘’«»。,;=:()<>[\]{}|&?#@/\\`
+const BETWEEN_WORDS = new RegExp(`[${BETWEEN}]+`)
 
 const isToken = (word: string): boolean => word.length >= 16 && TOKENS.some((token) => token.test(word))
 
@@ -299,7 +301,7 @@ const MARKS =
 export const MASK_BEGINS = '[secret: '
 const maskOf = (kind: CredentialKind | 'card_number'): string => `${MASK_BEGINS}${kind}]`
 const WHOLE_KEY = new RegExp(String.raw`${PRIVATE_KEY.source}[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)`, 'g')
-const WORD = /[^\s"'`“”„‘’«»。,;=:()<>[\]{}|&?#@/\\]{16,}/g
+const WORD = new RegExp(`[^${BETWEEN}]{16,}`, 'g')
 const VALUE_OF = new RegExp(String.raw`(${ASSIGNED.source})(?!\[|sha256:)[^\s"']{4,}`, 'gi')
 const BEARER_VALUE = /(\bbearer\s{1,3})[\w.~+/-]{16,}/gi
 const PASSWORD_IN_URL = /(:\/\/[^\s/:@]{1,128}:)(?!\[)[^\s/:@]{1,128}(?=@)/g
