@@ -45,13 +45,14 @@ type Seen = { texts: boolean; listed: ReadonlySet<string> }
  * more bits than it takes to write down, so that chance finds none.
  */
 export function* rulesFor({ matrix, taught, positive, crowd, names }: Problem): Steps<Rule[]> {
-  const all = candidatesFor(matrix, taught)
+  const listed = listedIn(matrix.features, taught)
+  const all = candidatesFor(matrix, taught, listed)
   const isDifference = ({ literal: { condition } }: Candidate): boolean => 'minus' in condition
   const candidates = {
     plain: all.filter((one) => !isDifference(one)),
     differences: all.filter(isDifference),
     seen: seenIn(all, taught, names),
-    listed: listedIn(matrix.features, taught),
+    listed,
   }
   const own = and(positive, taught)
   const others = without(taught, positive)
@@ -154,14 +155,13 @@ function keptToSeen({ literals, covered }: Grown, own: Bits, listed: FieldValues
 }
 
 /** Each feature as it is, and counts and fields also negated. */
-function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
+function candidatesFor(matrix: Matrix, taught: Bits, listed: FieldValues): Candidate[] {
   const all = bitsOf(matrix.size, () => true)
   const counted = matrix.features.map((feature) => ({ ...feature, support: countBoth(feature.bits, taught) }))
   const frequent = counted
     .filter(({ condition, support }) => support >= LEAST_OF_RULE && condition.is !== 'begins')
     .sort((one, other) => other.support - one.support)
     .slice(0, MOST_CANDIDATES)
-  const listed = listedIn(frequent, taught)
   return frequent.flatMap(({ condition, bits, support, known = all }): Candidate[] => {
     const others = othersOf(condition, listed)
     if (others !== null) return [{ literal: { condition, holds: true }, bits, support }, ...candidateOf(others, listed, taught)]
