@@ -4,7 +4,7 @@ import { type BranchTests, pointerCode } from './branch-tests.ts'
 import type { ActionTemplate, ActTemplate, DecisionClass, OutputSlot } from './classes.ts'
 import { pathCode } from './facts/condition.ts'
 import type { FieldSpan, NumberRange, TextSpans } from './facts/ranges.ts'
-import { SUM_PLACES } from './facts/readings.ts'
+import { sourceOf, SUM_PLACES } from './facts/readings.ts'
 import { quote } from './facts/text.ts'
 import { fieldsCode, guardCode, listCode, type RuleGuard, valueCode } from './guards.ts'
 import { type Extractor, type ReplySlot, type Taken, takenOf } from './slots.ts'
@@ -44,7 +44,7 @@ export type CodeBranch = Pick<Acting, 'acts' | 'taken'> & {
 /** The guard of a number: a text that reads as one does not pass. */
 export function fieldCode({ path, span, optional }: FieldSpan): string {
   const [value, [low, high]] = [pathCode(path), span]
-  const given = pathCode(path[0] === 'amount' ? path.slice(1) : path)
+  const given = pathCode(sourceOf(path))
   const range = Number.isFinite(low) ? ` && ${value} >= ${low} && ${value} <= ${high}` : ''
   return `if (${optional ? `(${given} ?? null) !== null && ` : ''}!(typeof ${value} === 'number'${range})) return null`
 }

@@ -3,7 +3,7 @@ import type { Steps } from '../../../../base/steps.ts'
 import { isOfName, numbersIn, type NumberReading } from '../../../../evidence/numbers.ts'
 import { type ContextPath, pathKey, valueAt } from './condition.ts'
 import { leavesOf, readingsOf } from './facts.ts'
-import { isReading } from './readings.ts'
+import { isReading, sourceOf } from './readings.ts'
 
 export type NumberRange = readonly [low: number, high: number]
 /** The numbers that a reflex accepts in a text, by the words before them, and at all `others`. */
@@ -131,7 +131,7 @@ function numbersAt(episodes: readonly Episode[], path: ContextPath): { values: n
   for (const { saw } of episodes) {
     const value = valueAt(saw, path)
     if (typeof value === 'number') values.push([value])
-    else others.push(path[0] === 'amount' ? valueAt(saw, path.slice(1)) : value)
+    else others.push(valueAt(saw, sourceOf(path)))
   }
   const canMiss = !isReading(path) || path[0] === 'amount'
   const isKnown = others.length < LEAST_MISSING || (canMiss && others.every((value) => value === undefined || value === null))

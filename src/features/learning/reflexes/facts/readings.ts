@@ -15,6 +15,8 @@ type Path = readonly string[]
 
 const isReadingName = (name: string | undefined): name is Reading => (READINGS as readonly (string | undefined)[]).includes(name)
 export const isReading = ([first]: Path): boolean => isReadingName(first)
+/** The path of the value from which the number of a path is read. */
+export const sourceOf = (path: Path): Path => (path[0] === 'amount' ? path.slice(1) : path)
 
 export const MOST_ITEMS = 256
 /** Decimal places of a sum: sums of binary fractions differ after them. */
